@@ -1,0 +1,1 @@
+"""What is kept in plain files of the project's work folder."""

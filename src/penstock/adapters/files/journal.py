@@ -1,0 +1,165 @@
+"""A run's journal as a file of JSON lines: `<project>/.penstock/runs/<run id>/journal.jsonl`.
+
+Rules: one entry, one line, written at once and never changed. A torn last line is what a crash leaves, and normal; a
+line inside that cannot be read is passed over and said. A disk that takes nothing loses entries, which is counted and
+said once there is room again, and stops nothing. Readers may follow a run that other processes write.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+from pathlib import Path
+from typing import Any
+
+from penstock.adapters.files.codec import decode, encode
+from penstock.model.decisions import Decision
+from penstock.model.errors import EnvironmentProblem, MissingError
+from penstock.model.ids import check_name
+from penstock.model.observations import BatchSample, ContainerSample
+from penstock.model.status import RunEvent, RunHeader, RunHistory, RunStatus
+from penstock.ports.journal import Entry
+
+JOURNAL = "journal.jsonl"
+LOST = "lost"
+"""Kind of the event that stands for entries that could not be written."""
+UNREADABLE = "unreadable"
+"""Kind of the event that stands for a line which cannot be read."""
+
+_ENTRY = "entry"
+_KINDS: dict[str, type[Any]] = {
+    "run": RunHeader,
+    "status": RunStatus,
+    "decision": Decision,
+    "event": RunEvent,
+    "batch": BatchSample,
+    "container": ContainerSample,
+}
+_NAMES = {kind: name for name, kind in _KINDS.items()}
+
+
+class FileJournal:
+    """`ports.journal.Journal` of one run; many threads may write."""
+
+    def __init__(self, runs: Path, run: str) -> None:
+        """Opens the journal of `run` under the folder of runs, made where it is not there."""
+        self.folder = Path(runs) / check_name("run", run)
+        self.lost = 0
+        """Entries in a row that the disk did not take."""
+        self._lock = threading.Lock()
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            self._file = os.open(self.folder / JOURNAL, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
+            size = os.fstat(self._file).st_size
+            if size and os.pread(self._file, 1, size - 1) != b"\n":
+                os.write(self._file, b"\n")  # ends a torn line, so that it cannot spoil the next entry
+        except OSError as error:
+            raise EnvironmentProblem(
+                f"The run's journal in {self.folder} cannot be written ({error.strerror}); free the disk or mend its rights."
+            ) from error
+
+    def write(self, entry: Entry) -> None:
+        """Kept at once: one call of the system, so that another process never sees half of an older entry."""
+        line = json.dumps(
+            {_ENTRY: _NAMES[type(entry)], **encode(entry)}, separators=(",", ":"), allow_nan=False
+        )
+        with self._lock:
+            if self.lost and self._put(b"\n"):
+                text = f"The disk took none of {self.lost} entries of this journal; they are lost."
+                gap = RunEvent(getattr(entry, "at", 0.0), LOST, text)
+                note = json.dumps({_ENTRY: _NAMES[RunEvent], **encode(gap)}, separators=(",", ":"))
+                self.lost = 0 if self._put(note.encode() + b"\n") else self.lost
+            if self.lost or not self._put(line.encode() + b"\n"):
+                self.lost += 1
+
+    def _put(self, line: bytes) -> bool:
+        """Whether the disk took all of it; half a line is ended before the next one."""
+        data = memoryview(line)
+        try:
+            while data:
+                data = data[os.write(self._file, data) :]
+        except OSError:
+            return False
+        return True
+
+    def close(self) -> None:
+        with self._lock:
+            if self._file >= 0:
+                os.close(self._file)
+                self._file = -1
+
+
+class FileRuns:
+    """`ports.journal.Runs` over the folder of all runs of a project."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = Path(folder)
+
+    def runs(self) -> list[RunHeader]:
+        headers = [
+            header for path in self.folder.glob(f"*/{JOURNAL}") if (header := _header(path)) is not None
+        ]
+        return sorted(headers, key=lambda header: (header.started_at, header.run), reverse=True)
+
+    def history(self, run: str | None = None) -> RunHistory:
+        header = self._find(run)
+        entries, _ = read_entries(self._path(header.run), 0)
+        return RunHistory(
+            header,
+            tuple(e for e in entries if isinstance(e, RunStatus)),
+            tuple(e for e in entries if isinstance(e, Decision)),
+            tuple(e for e in entries if isinstance(e, RunEvent)),
+        )
+
+    def follow(self, run: str | None = None, after: int = 0) -> tuple[list[Entry], int]:
+        """Positions are bytes of the file: 0 is its beginning."""
+        return read_entries(self._path(self._find(run).run), after)
+
+    def _path(self, run: str) -> Path:
+        return self.folder / run / JOURNAL
+
+    def _find(self, run: str | None) -> RunHeader:
+        headers = self.runs()
+        if not headers:
+            raise MissingError(f"There is no run under {self.folder} yet; start one with `penstock run`.")
+        found = headers[0] if run is None else next((h for h in headers if h.run == run), None)
+        if found is None:
+            known = ", ".join(header.run for header in headers[:5])
+            more = f" and {len(headers) - 5} older" if len(headers) > 5 else ""
+            raise MissingError(f"There is no run {run!r} (there are: {known}{more}); name one of these.")
+        return found
+
+
+def _header(path: Path) -> RunHeader | None:
+    """A journal's first line; None while there is no whole one."""
+    try:
+        with path.open("rb") as file:
+            entry = _entry(file.readline())
+    except (OSError, ValueError, TypeError, KeyError):
+        return None
+    return entry if isinstance(entry, RunHeader) else None
+
+
+def read_entries(path: Path, after: int) -> tuple[list[Entry], int]:
+    """Entries from byte `after` to the last whole line, and where that ends."""
+    with path.open("rb") as file:
+        file.seek(after)
+        data = file.read()
+    whole = data.rfind(b"\n") + 1
+    entries: list[Entry] = []
+    newest = 0.0
+    for line in data[:whole].splitlines():
+        try:
+            entry = _entry(line)
+        except (ValueError, TypeError, KeyError) as error:
+            text = f"A line of {path} cannot be read ({type(error).__name__}) and was passed over."
+            entry = RunEvent(newest, UNREADABLE, text, details=line.decode(errors="replace"))
+        newest = getattr(entry, "at", newest)
+        entries.append(entry)
+    return entries, after + whole
+
+
+def _entry(line: bytes) -> Entry:
+    given = json.loads(line)
+    return decode(_KINDS[given.pop(_ENTRY)], given)

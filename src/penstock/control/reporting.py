@@ -1,0 +1,112 @@
+"""Says how a run stands, once a second, in the journal and to whoever asks; and passes on what happens to its tasks.
+
+It decides nothing and changes nothing but what `tick` heals.
+"""
+
+from __future__ import annotations
+
+from penstock.control.autoscaler import Autoscaler, Seen
+from penstock.core.sizing.standing import job_standing
+from penstock.model.decisions import JobProposal
+from penstock.model.jobs import JobSpec, PipelineSpec
+from penstock.model.status import JobStatus, Phase, RunEvent, RunStatus
+from penstock.ports.container import Container
+from penstock.ports.journal import Journal
+
+STATUS_SECONDS = 1.0
+TEND_SECONDS = 0.1
+"""How soon an ended task is noticed, and one whose pause is over starts again."""
+
+
+class Tender:
+    """Keeps tasks running; remembers why each job last failed."""
+
+    def __init__(self, container: Container, journal: Journal) -> None:
+        self._container, self._journal = container, journal
+        self.troubles: dict[str, str] = {}
+
+    def step(self, now: float) -> float:
+        """Heal what can be healed; when to wake next."""
+        for event in self._container.tick(now):
+            self._note(event)
+        return now + TEND_SECONDS
+
+    def _note(self, event: RunEvent) -> None:
+        self._journal.write(event)
+        if event.kind in ("failed", "fenced"):
+            self.troubles[event.job] = event.text
+
+
+class Reporter:
+    """The run's status, made anew each second."""
+
+    def __init__(
+        self,
+        pipeline: PipelineSpec,
+        container: Container,
+        autoscaler: Autoscaler,
+        tender: Tender,
+        journal: Journal,
+    ) -> None:
+        self._pipeline, self._container, self._journal = pipeline, container, journal
+        self._autoscaler, self._tender = autoscaler, tender
+        self._told: tuple[object, dict[str, JobProposal]] = (None, {})
+        self.phase: Phase = "starting"
+        self.message = ""
+
+    def step(self, now: float) -> float:
+        """Write one status; when to wake next."""
+        self._journal.write(self.status(now))
+        return now + STATUS_SECONDS
+
+    def status(self, now: float) -> RunStatus:
+        """How everything stands now."""
+        seen, threads = self._autoscaler.seen, self._container.threads()
+        held = seen.container
+        proposals = self._proposals(seen)
+        return RunStatus(
+            at=now,
+            phase=self.phase,
+            jobs=tuple(
+                self._job(job, threads.get(job.name, 0), seen, proposals) for job in self._pipeline.jobs
+            ),
+            slots=self._container.slots(),
+            executors=self._container.executors(),
+            rss_bytes=held.rss_bytes if held else 0,
+            heap_used_bytes=held.heap_used_bytes if held else 0,
+            heap_max_bytes=held.heap_max_bytes if held else 0,
+            decision=seen.changed.reason if seen.changed else "",
+            message=self.message,
+        )
+
+    def _job(self, job: JobSpec, threads: int, seen: Seen, proposals: dict[str, JobProposal]) -> JobStatus:
+        name = job.name
+        standing = job_standing(seen.windows.get(name), seen.backlog.get(name, 0.0), threads, job)
+        batches, dead_letters, restarts = self._container.counts(name)
+        state, proposal = self._container.state(name), proposals.get(name)
+        trouble = self._tender.troubles.get(name, "") if state in ("failed", "fenced", "restarting") else ""
+        return JobStatus(
+            job=name,
+            state=state,
+            threads=threads,
+            proposed=proposal.proposed if proposal else threads,
+            rate_in=standing.rate_in,
+            rate_out=standing.rate_out,
+            rate_offered=standing.rate_offered,
+            capacity=standing.capacity,
+            backlog=seen.backlog.get(name, 0.0),
+            lag_seconds=standing.lag_seconds,
+            batch_seconds=standing.batch_seconds,
+            batches=batches,
+            dead_letters=dead_letters,
+            restarts=restarts,
+            note=trouble or (proposal.reason if proposal else ""),
+        )
+
+    def _proposals(self, seen: Seen) -> dict[str, JobProposal]:
+        """What the newest decision says of each job, put into words once; nothing while rates settle."""
+        decision = seen.decision
+        if self._told[0] is not decision:
+            settled = decision is not None and decision.verdict != "observe"
+            self._told = (decision, {p.job: p for p in decision.proposals} if decision and settled else {})
+        return self._told[1]

@@ -1,0 +1,91 @@
+"""What interfaces may ask for. `app` implements it: the only room that knows all technology."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol
+
+from penstock.model.jobs import PipelineSpec
+from penstock.model.status import Check, RunHeader, RunStatus
+from penstock.ports.journal import Runs
+from penstock.ports.topics import Topics
+
+
+@dataclass(frozen=True, slots=True)
+class RunRequest:
+    """What `penstock run` was asked."""
+
+    pipeline: Path
+    profile: str | None = None
+    """None: the project file's default."""
+    strategy: str = "penstock"
+    available_now: bool = False
+    """Work through what is there, then end."""
+    overrides: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Settings given on the command line, by their dotted name."""
+
+
+class Run(Protocol):
+    """A pipeline that runs in this process tree."""
+
+    @property
+    def header(self) -> RunHeader: ...
+
+    @property
+    def folder(self) -> Path:
+        """Its journal and report."""
+        ...
+
+    def status(self) -> RunStatus: ...
+
+    def drain(self, timeout_seconds: float) -> bool:
+        """Every task to a clean batch edge, then stop; False when some had to be stopped in the middle."""
+        ...
+
+    def close(self) -> None: ...
+
+
+class Bench(Protocol):
+    """One measured comparison; rows are `penstock.bench.rows.BenchRow` as mappings."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def describe(self) -> str: ...
+
+    def run(self, quick: bool, progress: Callable[[str], None]) -> Sequence[Mapping[str, object]]: ...
+
+
+class Services(Protocol):
+    """Everything a command needs of the rest."""
+
+    def create_project(self, folder: Path) -> list[Path]:
+        """Write a new, working project; nothing that is there is overwritten."""
+        ...
+
+    def load(self, pipeline: Path) -> PipelineSpec:
+        """Declared and checked without Spark."""
+        ...
+
+    def validate(self, pipeline: Path, profile: str | None) -> list[Check]:
+        """All findings, Spark's analysis of each function on empty frames among them."""
+        ...
+
+    def start(self, request: RunRequest, progress: Callable[[str], None]) -> Run: ...
+
+    def topics(self, project: Path, profile: str | None) -> Topics: ...
+
+    def runs(self, project: Path) -> Runs: ...
+
+    def doctor(self, project: Path, profile: str | None) -> list[Check]: ...
+
+    def benches(self, family: str) -> Sequence[Bench]: ...
+
+    def kafka_jars(self, target: Path, progress: Callable[[str], None]) -> list[Path]: ...
+
+    def demo(self, folder: Path, progress: Callable[[str], None]) -> Run:
+        """The wordcount demo, its load beside it; ends by itself."""
+        ...

@@ -1,0 +1,52 @@
+"""Offsets as Spark keeps them: JSON that says whose they are.
+
+Spark's own offset log is positional: a job that swaps the order in which it reads two topics would swap their offsets
+without a word. So each carries its topic and stream, and a stream refuses what is not its own.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from penstock.model.errors import ConflictError
+
+
+@dataclass(frozen=True, slots=True)
+class StreamId:
+    """One read of one topic by one job: the n-th argument of its function."""
+
+    job: str
+    topic: str
+    ordinal: int
+
+    def __str__(self) -> str:
+        return f"{self.job}/{self.topic}/{self.ordinal}"
+
+
+def dump_offsets(stream: StreamId, offsets: Mapping[int, int]) -> str:
+    """Offsets per partition, as Spark's checkpoint will hold them."""
+    parts = {str(p): offsets[p] for p in sorted(offsets)}
+    return json.dumps({"topic": stream.topic, "stream": str(stream), "offsets": parts}, separators=(",", ":"))
+
+
+def load_offsets(stream: StreamId, text: str) -> dict[int, int]:
+    """Offsets per partition; those of another stream or topic are a `ConflictError` that names both."""
+    held = json.loads(text)
+    if held.get("stream") != str(stream):
+        raise ConflictError(
+            f"The checkpoint of job {stream.job!r} holds offsets of {held.get('stream')!r} where it now reads "
+            f"{str(stream)!r}; put its inputs back in the old order, or start the job anew with a new name."
+        )
+    return {int(p): int(at) for p, at in held["offsets"].items()}
+
+
+def check_forward(stream: StreamId, start: Mapping[int, int], end: Mapping[int, int]) -> None:
+    """An end below its start would read backwards: a topic made anew, or an index restored from a copy."""
+    for partition, at in start.items():
+        if end.get(partition, at) < at:
+            raise ConflictError(
+                f"Topic {stream.topic!r}, partition {partition}: job {stream.job!r} has read to offset {at} but the topic "
+                f"ends at {end[partition]}; it was made anew or restored, so start the job with a new name."
+            )

@@ -1,0 +1,115 @@
+"""What a host keeps of each of its tasks from one run to the next, and how tasks share what a job has.
+
+Knows neither topics nor how a run is made.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from penstock.core.jobs.task_lifecycle import TaskState, backoff_seconds
+from penstock.core.sizing.admission import Admission
+from penstock.model.ids import TaskId, TopicPartition
+from penstock.model.observations import BatchSample
+from penstock.model.status import JobState
+from penstock.spark.task import Task
+
+JOIN_SECONDS = 5.0
+"""How much longer than it may take a drain is waited for: Spark's own stop can hang."""
+
+
+class Restarts:
+    """When a failed task runs again: capped exponential backoff, forgotten after a minute of batches."""
+
+    HEALTHY_SECONDS = 60.0
+
+    def __init__(self) -> None:
+        self.failures = 0
+        self._works_since: float | None = None
+
+    def works(self, now: float) -> None:
+        """Note a batch that its run has committed."""
+        if self._works_since is None:
+            self._works_since = now
+
+    def failed(self, now: float) -> float:
+        """Note a failure; seconds to wait."""
+        if self._works_since is not None and now - self._works_since > self.HEALTHY_SECONDS:
+            self.failures = 0
+        self._works_since = None
+        self.failures += 1
+        return backoff_seconds(self.failures)
+
+
+@dataclass
+class Slot:
+    """A task's place in the container: the run that is there now, and what outlives runs."""
+
+    id: TaskId
+    partitions: tuple[TopicPartition, ...]
+    rank: int
+    task: Task | None = None
+    threads: int = 1
+    admission: Admission = field(default_factory=Admission)
+    restarts: Restarts = field(default_factory=Restarts)
+    restarts_total: int = 0
+    retry_at: float | None = None
+    ending: bool = False
+    """It is drained or stopped, and starts no more."""
+    told: TaskState = "running"
+    """The state of its run that was last reported."""
+    committed: dict[TopicPartition, int] = field(default_factory=dict)
+    batches: int = 0
+    dead_letters: int = 0
+
+    @property
+    def state(self) -> JobState:
+        if self.task is None:
+            return "starting"
+        if self.retry_at is not None:
+            return "restarting"
+        return "starting" if self.task.state == "new" else self.task.state
+
+    def begin(self, task: Task) -> None:
+        """Another run is there."""
+        self.task, self.retry_at, self.told = task, None, "running"
+
+    def end(self) -> None:
+        """Whatever happens to it, it does not start again."""
+        self.ending, self.retry_at = True, None
+
+    def note(self, sample: BatchSample, ends: Mapping[TopicPartition, int], now: float) -> None:
+        """A batch of it was committed, perhaps of an earlier run."""
+        self.committed.update(ends)
+        self.batches += 1
+        self.dead_letters += sample.dead_letters
+        run = None if self.task is None else self.task.planner.layout.fence
+        if self.retry_at is None and run is not None and run.epoch == sample.epoch:
+            self.restarts.works(now)
+
+
+def drain_tasks(tasks: Sequence[Task], timeout_seconds: float) -> bool:
+    """Bring tasks to a clean batch edge side by side; False when one has a batch that is not finished."""
+    for task in tasks:
+        task.freeze()
+    threads = [threading.Thread(target=task.drain, args=(timeout_seconds,), daemon=True) for task in tasks]
+    for thread in threads:
+        thread.start()
+    for thread, task in zip(threads, tasks, strict=True):
+        thread.join(timeout_seconds + JOIN_SECONDS)
+        if task.state == "draining":
+            task.stop()
+    return all(task.ended_clean() for task in tasks)
+
+
+def share_evenly(threads: int, tasks: int) -> list[int]:
+    """Threads of each task: as even as they go, at least one each."""
+    whole, rest = divmod(max(threads, tasks), tasks)
+    return [whole + (1 if i < rest else 0) for i in range(tasks)]
+
+
+def staggered(interval_seconds: float, rank: int) -> float:
+    """A trigger interval that differs a little from other tasks' (up to 5%), so that they don't fire together."""
+    return interval_seconds * (1.0 + 0.001 * (rank % 51))

@@ -1,0 +1,123 @@
+"""What a run is made of is read and checked before anything is started; `validate` says the same without starting."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from penstock.app.running import load_checked, plan_run
+from penstock.app.validating import validate
+from penstock.model.errors import MissingError, SpecError
+from penstock.ports.services import RunRequest
+
+GOOD = """
+from penstock import job, topic
+
+a = topic("a", schema="n long")
+b = topic("b", schema="n long")
+
+@job(reads=a, writes=b, threads=2)
+def copy(rows):
+    return rows
+"""
+TWO_PROBLEMS = GOOD.replace("writes=b", 'writes="nowhere"').replace('"n long")\nb', '"n long", key="m")\nb')
+
+
+def project(folder: Path, text: str = GOOD, toml: str = "") -> Path:
+    (folder / "pipeline.py").write_text(text)
+    (folder / "penstock.toml").write_text(toml)
+    return folder
+
+
+def refused(request: RunRequest, env: dict[str, str] | None = None) -> str:
+    with pytest.raises(SpecError) as caught:
+        plan_run(request, env or {})
+    return str(caught.value)
+
+
+def test_a_plan_holds_the_pipeline_with_its_settings_laid_over(tmp_path: Path) -> None:
+    toml = '[project]\nname = "shop"\n[defaults]\nslo_lag = "9s"\n[jobs.copy]\nmax_threads = 5\n'
+    request = RunRequest(
+        project(tmp_path, toml=toml), strategy="ds2", available_now=True, overrides={"spark.slots": "3"}
+    )
+    plan = plan_run(request, {"PENSTOCK_SPARK_HEAP": "900m"})
+    (job,) = plan.pipeline.spec.jobs
+    assert (job.options.slo_lag_seconds, job.options.max_threads, job.options.threads) == (9.0, 5, 2)
+    assert (plan.settings.spark.slots, plan.settings.spark.heap) == (3, "900m")
+    assert (plan.name, plan.strategy, plan.available_now) == ("shop", "ds2", True)
+
+
+def test_a_plan_without_a_projects_name_has_the_pipelines(tmp_path: Path) -> None:
+    assert plan_run(RunRequest(project(tmp_path)), {}).name == tmp_path.name
+
+
+def test_one_problem_is_said_as_it_is(tmp_path: Path) -> None:
+    text = refused(RunRequest(project(tmp_path, GOOD.replace("writes=b", 'writes="nowhere"'))))
+    assert "pipeline.py:7: writes = 'nowhere'" in text and "more:" not in text
+
+
+def test_of_many_problems_the_first_is_said_and_how_many_more(tmp_path: Path) -> None:
+    with pytest.raises(SpecError) as caught:
+        load_checked(project(tmp_path, TWO_PROBLEMS))
+    assert caught.value.field == "key" and caught.value.place.endswith("pipeline.py:4")
+    assert "and 1 more: `penstock validate` lists all" in str(caught.value)
+
+
+def test_a_strategy_that_nobody_knows_is_refused_with_those_there_are(tmp_path: Path) -> None:
+    text = refused(RunRequest(project(tmp_path), strategy="guess"))
+    assert "'guess'" in text and "ds2" in text
+
+
+def test_a_setting_of_a_job_that_is_not_there_is_refused(tmp_path: Path) -> None:
+    assert "'coppy'" in refused(RunRequest(project(tmp_path, toml="[jobs.coppy]\nthreads = 3\n")))
+
+
+def test_an_option_that_settings_make_impossible_is_said_at_the_settings_line(tmp_path: Path) -> None:
+    toml = "\n\n[jobs.copy]\nmax_threads = 1\nmin_threads = 4\n"
+    text = refused(RunRequest(project(tmp_path, toml=toml)))
+    assert "penstock.toml:" in text and "max_threads" in text
+
+
+def test_a_problem_that_only_settings_bring_about_names_them(tmp_path: Path) -> None:
+    toml = "[defaults]\ntasks = 3\nmax_tasks = 2\n"
+    text = refused(RunRequest(project(tmp_path, toml=toml)))
+    assert "tasks" in text and "penstock.toml" in text
+
+
+def test_a_profile_that_is_not_there_is_refused(tmp_path: Path) -> None:
+    assert "'nowhere' is no profile" in refused(RunRequest(project(tmp_path), profile="nowhere"))
+
+
+def test_a_folder_without_a_pipeline_is_missing(tmp_path: Path) -> None:
+    with pytest.raises((MissingError, SpecError), match=r"pipeline\.py"):
+        plan_run(RunRequest(tmp_path), {})
+
+
+# What validate finds without Spark
+
+
+def test_validate_lists_every_problem_with_its_line_and_remedy(tmp_path: Path) -> None:
+    found = validate(project(tmp_path, TWO_PROBLEMS), None, {})
+    assert [(c.name, c.level) for c in found] == [("key", "problem"), ("writes", "problem")]
+    assert all(c.remedy and "pipeline.py:" in c.place for c in found)
+    assert "'m'" in found[0].text and "'nowhere'" in found[1].text
+
+
+@pytest.mark.parametrize(
+    ("text", "toml", "word"),
+    [
+        ("from penstock import job\njob(", "", "pipeline"),
+        (GOOD, "[spark]\nslots = 0\n", "slots"),
+        (GOOD, "[jobs.coppy]\nthreads = 3\n", "jobs"),
+        (GOOD, "[spark\n", "penstock.toml"),
+    ],
+)
+def test_what_cannot_be_read_is_a_problem_too(tmp_path: Path, text: str, toml: str, word: str) -> None:
+    (only,) = validate(project(tmp_path, text, toml), None, {})
+    assert only.level == "problem" and word in f"{only.name} {only.text} {only.place}" and only.remedy
+
+
+def test_a_profile_that_nobody_wrote_is_a_problem(tmp_path: Path) -> None:
+    (only,) = validate(project(tmp_path), "nowhere", {})
+    assert only.level == "problem" and "'nowhere' is no profile" in only.text
