@@ -1,8 +1,9 @@
 """The loop of one pipeline: observe, decide, record, act.
 
 A round is held when every job has closed a window since the last one, or else a policy interval after it: jobs that are
-sized together are then decided on the same stretch of time, and an idle one keeps nobody waiting. What changes or alerts
-is kept whole; of a quiet round over many jobs the proposals of some, in turns, so that each job's newest one is never far.
+sized together are then decided on the same stretch of time, and an idle one keeps nobody waiting. Where a source has just
+stepped up, the round waits until it is known how far, which is a part of an interval at most. What changes or alerts is
+kept whole; of a quiet round over many jobs the proposals of some, in turns, so that each job's newest one is never far.
 A loop owns no thread, never sleeps and holds no arithmetic: what a number means is the core's, what a change does is the
 container's.
 """
@@ -15,7 +16,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from penstock.core.controller.strategy import Strategy
-from penstock.core.sizing.production import Production, observe_ends, rate_of
+from penstock.core.sizing.production import SETTLED_SHARE, Production, TopicRate, observe_ends, rate_of
 from penstock.core.sizing.windows import Windows, observe_samples, start_windows
 from penstock.model.decisions import Decision, ScaleExecutors, ScaleThreads
 from penstock.model.errors import PenstockError
@@ -74,6 +75,8 @@ class Autoscaler:
         self._production = Production(self._interval_seconds)
         self._pending: dict[str, JobWindow] = {}
         self._round_at = math.nan
+        self._due_at = math.inf
+        """Since when a round is due that has not been held."""
         self._turn = 0
         """The first job whose proposal is kept of the next quiet round."""
         self.only_observes = False
@@ -89,8 +92,12 @@ class Autoscaler:
         if math.isnan(self._round_at):
             self._round_at = now
         if len(self._pending) == len(self._pipeline.jobs) or now >= self._round_at + self._interval_seconds:
-            self._round_at = now
-            self._decide(now)
+            self._due_at = min(self._due_at, now)
+            rates = {topic: rate_of(self._production, topic) for topic in source_topics(self._pipeline)}
+            late = now >= self._due_at + SETTLED_SHARE * self._interval_seconds
+            if late or not any(rate.rising for rate in rates.values()):
+                self._round_at, self._due_at = now, math.inf
+                self._decide(rates, now)
         return now + LOOK_SECONDS
 
     def _observe(self, measured: Measured, now: float) -> None:
@@ -111,8 +118,8 @@ class Autoscaler:
         for batch in measured.batches:
             self._journal.write(batch)
 
-    def _decide(self, now: float) -> None:
-        self._state, decision = self._strategy.decide(self._state, self._observation(now), now)
+    def _decide(self, rates: Mapping[str, TopicRate], now: float) -> None:
+        self._state, decision = self._strategy.decide(self._state, self._observation(rates, now), now)
         self._pending = {}
         tells = bool(decision.actions) or decision.verdict in ("alert", "roll_back")
         self._journal.write(decision if tells else self._shorten(decision))
@@ -135,8 +142,7 @@ class Autoscaler:
         text = f"{jobs - len(kept)} other jobs: nothing changes, and their proposals are kept in turns"
         return replace(decision, proposals=kept, skipped=(*decision.skipped, text))
 
-    def _observation(self, now: float) -> Observation:
-        rates = {topic: rate_of(self._production, topic) for topic in source_topics(self._pipeline)}
+    def _observation(self, rates: Mapping[str, TopicRate], now: float) -> Observation:
         return Observation(
             at=now,
             windows=dict(self._pending),

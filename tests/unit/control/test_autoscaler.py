@@ -124,6 +124,31 @@ def test_a_rate_on_its_way_up_is_said_to_change() -> None:
     assert strategy.seen[0].changing == {"a"} and strategy.seen[0].source_rates["a"] > 2_000
 
 
+def test_a_round_waits_until_it_is_known_how_far_a_source_stepped_up() -> None:
+    strategy = Scripted()
+    scene = Scene(strategy)
+    scene.pass_seconds(8)
+    produced = 4_000.0
+    for second in range(9, 14):
+        produced += 2_000.0
+        scene.container.partitions = [partition_of("x", "a", START + second, produced, produced)]
+        scene.loop.step(START + second)
+    (seen,) = strategy.seen
+    assert seen.at == START + 13, "it was due two seconds before"
+    assert seen.source_rates["a"] == pytest.approx(2_000.0)
+
+
+def test_a_source_that_never_ceases_to_rise_holds_a_round_for_a_part_of_an_interval_only() -> None:
+    strategy = Scripted()
+    scene = Scene(strategy)
+    produced, rate = 0.0, 100.0
+    for second in range(1, 16):
+        produced, rate = produced + rate, rate * 1.7
+        scene.container.partitions = [partition_of("x", "a", START + second, produced, produced)]
+        scene.loop.step(START + second)
+    assert [seen.at for seen in strategy.seen] == [START + 15]
+
+
 def test_actions_are_carried_out_and_told_with_their_cause() -> None:
     scene = Scene(Scripted(ScaleThreads("x", 5, "s-0"), ScaleExecutors(2, "s-0")))
     scene.pass_seconds(10)

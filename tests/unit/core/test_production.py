@@ -58,6 +58,25 @@ def test_a_step_up_is_met_in_one_step_and_said() -> None:
     assert found.per_second == pytest.approx(4_000.0, rel=0.02) and found.changing
 
 
+@pytest.mark.parametrize("after", range(5, 17))
+def test_a_step_up_is_met_wherever_it_lies(after: int) -> None:
+    mixed = 2_200.0  # the look in which it came
+    found = rate(at_rates(*[1_000.0] * (20 - after - 1), mixed, *[4_000.0] * after))
+    assert found.per_second == pytest.approx(4_000.0, rel=0.001) and found.changing
+
+
+def test_right_after_a_step_up_it_is_not_to_be_relied_on() -> None:
+    rising = [rate(at_rates(*[1_000.0] * 12, *[4_000.0] * n)).rising for n in range(12)]
+    assert not any(rising[:2]) and all(rising[3:8]) and not any(rising[10:])
+    assert not rate(at_rates(*[4_000.0] * 12, *[1_000.0] * 4)).rising
+
+
+def test_a_producer_in_few_bursts_makes_no_step() -> None:
+    for first in range(6):
+        looks = ([0.0] * first + ([6_000.0] + [0.0] * 5) * 4)[:20]
+        assert not rate(at_rates(*looks)).changing
+
+
 def test_a_step_down_is_not_met_at_once_but_said() -> None:
     found = rate(at_rates(*[4_000.0] * 10, *[1_000.0] * 10))
     assert 1_500.0 < found.per_second < 3_500.0 and found.changing

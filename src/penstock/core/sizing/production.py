@@ -1,8 +1,9 @@
 """How fast records are appended to a topic, from its successive end offsets.
 
-Rules: a rate is a slope over all samples of the last seconds, so that a producer's bursts average out; when the newer
-half of them rises clearly above the older one, the newer half counts, so that a step up is met in one step; while the
-halves differ the rate is `changing`, and nobody should scale in on it. An end that falls starts anew.
+Rules: a rate is a slope over all samples of the last seconds, so that a producer's bursts average out; where one step
+explains those seconds clearly better than one rate does, and it goes up, what came after it counts alone, so that a step
+up is met in one step; right after it too little has come to say how far up, and that is said too. While there is such a
+step the rate is `changing`, and nobody should scale in on it. An end that falls starts anew.
 """
 
 from __future__ import annotations
@@ -15,11 +16,14 @@ from penstock.model.ids import TopicPartition
 from penstock.model.observations import PartitionSample
 
 RISING_SHARE = 0.25
-"""The newer half is this much above the older one: the rate has stepped up."""
+"""What came after the step is this much above what came before: the rate has stepped up."""
 CHANGING_SHARE = 0.10
-SIGNIFICANT_DEVIATIONS = 3.0
-"""Halves differ only when they do by this many standard deviations of counts that come at random."""
-LEAST_HALF = 3
+SIGNIFICANT_DEVIATIONS = 4.0
+"""A step is one only when its sides differ by this many standard deviations of the difference."""
+LEAST_BEFORE, LEAST_AFTER = 3, 2
+"""Pieces of time on each side of a step."""
+SETTLED_SHARE = 0.4
+"""Of the seconds that are kept: so long after a step up its height is known."""
 SAMPLES_KEPT = 240
 
 
@@ -36,10 +40,12 @@ class Production:
 
 @dataclass(frozen=True, slots=True)
 class TopicRate:
-    """Records per second appended (NaN when not known yet), and whether that is changing right now."""
+    """Records per second appended (NaN when not known yet), whether that is changing right now, and whether it has
+    just stepped up and is not to be relied on yet."""
 
     per_second: float
     changing: bool
+    rising: bool = False
 
 
 def observe_ends(production: Production, samples: Iterable[PartitionSample]) -> Production:
@@ -68,21 +74,43 @@ def rate_of(production: Production, topic: str) -> TopicRate:
     """The topic's rate over the seconds that are kept."""
     rows = production.ends.get(topic, ())
     whole = _slope(rows)
-    if len(rows) < 2 * LEAST_HALF:
+    at = _find_step(rows)
+    if at is None:
         return TopicRate(whole, False)
-    middle = (rows[0][0] + rows[-1][0]) / 2
-    older = tuple(row for row in rows if row[0] <= middle)
-    newer = tuple(row for row in rows if row[0] >= middle)
-    if min(len(older), len(newer)) < LEAST_HALF:
-        return TopicRate(whole, False)
-    before, after = _slope(older), _slope(newer)
-    counted = rows[-1][1] - rows[0][1]
-    apart = abs(after - before) * (rows[-1][0] - rows[0][0]) / 2
-    if apart <= SIGNIFICANT_DEVIATIONS * math.sqrt(max(0.0, counted)):
-        return TopicRate(whole, False)
+    # The piece in which the step lies holds some of both rates.
+    newer = rows[at + 1 :] if len(rows) - at > LEAST_AFTER + 1 else rows[at:]
+    before, after = _slope(rows[: at + 1]), _slope(newer)
     changing = abs(after - before) > CHANGING_SHARE * max(after, before)
-    risen = after > (1 + RISING_SHARE) * before
-    return TopicRate(max(whole, after) if risen else whole, changing)
+    if not after > (1 + RISING_SHARE) * before:
+        return TopicRate(whole, changing)
+    seconds = newer[-1][0] - newer[0][0]
+    return TopicRate(max(whole, after), changing, seconds < SETTLED_SHARE * production.keep_seconds)
+
+
+def _find_step(rows: tuple[tuple[float, float], ...]) -> int | None:
+    """The row after which another rate holds, where two rates explain the rows clearly better than one: least squares
+    over all places for the step, and a test against what counts in between scatter, at least that of random ones."""
+    pieces = len(rows) - 1
+    if pieces < LEAST_BEFORE + LEAST_AFTER:
+        return None
+    first_at, first_end = rows[0]
+    seconds, count = rows[-1][0] - first_at, rows[-1][1] - first_end
+    best, place = math.inf, 0
+    for i in range(LEAST_BEFORE, pieces - LEAST_AFTER + 1):
+        passed, came = rows[i][0] - first_at, rows[i][1] - first_end
+        # Without the sum of squares, which is the same for all places.
+        left = -(came**2) / passed - (count - came) ** 2 / (seconds - passed)
+        if left < best:
+            best, place = left, i
+    squares = math.fsum(
+        (end - before) ** 2 / (at - since)
+        for (since, before), (at, end) in zip(rows, rows[1:], strict=False)
+    )
+    scatter = max(0.0, best + squares) / max(1, pieces - 2)
+    passed, came = rows[place][0] - first_at, rows[place][1] - first_end
+    before, after = came / passed, (count - came) / (seconds - passed)
+    deviation = math.sqrt(max(scatter, count / seconds) * (1 / passed + 1 / (seconds - passed)))
+    return place if abs(after - before) > SIGNIFICANT_DEVIATIONS * deviation else None
 
 
 def _slope(rows: tuple[tuple[float, float], ...]) -> float:
