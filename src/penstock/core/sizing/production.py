@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 from penstock.model.ids import TopicPartition
 from penstock.model.observations import PartitionSample
@@ -102,10 +103,7 @@ def _find_step(rows: tuple[tuple[float, float], ...]) -> int | None:
         left = -(came**2) / passed - (count - came) ** 2 / (seconds - passed)
         if left < best:
             best, place = left, i
-    squares = math.fsum(
-        (end - before) ** 2 / (at - since)
-        for (since, before), (at, end) in zip(rows, rows[1:], strict=False)
-    )
+    squares = math.fsum((end - before) ** 2 / (at - since) for (since, before), (at, end) in pairwise(rows))
     scatter = max(0.0, best + squares) / max(1, pieces - 2)
     passed, came = rows[place][0] - first_at, rows[place][1] - first_end
     before, after = came / passed, (count - came) / (seconds - passed)
