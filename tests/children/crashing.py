@@ -82,7 +82,7 @@ def main() -> None:
             print(event.kind.upper(), event.text, flush=True)
         host.collect(now)
         ends = log.end_offsets(["in"])
-        if all(log.progress(name) == ends for name in ("copy", "count", "draw")):
+        if all(log.progress(name, ["in"]) == ends for name in ("copy", "count", "draw")):
             break
         time.sleep(0.05)
     host.drain(30.0)

@@ -84,7 +84,7 @@ def main() -> None:
             print(event.kind.upper(), event.text, flush=True)
         host.collect(now)
         ends = topics.end_offsets([f"{prefix}.in"])
-        if all(topics.progress(entry.spec.name) == ends for entry in registry.jobs):
+        if all(topics.progress(entry.spec.name, entry.spec.input_topics) == ends for entry in registry.jobs):
             break
         time.sleep(0.05)
     host.drain(30.0)

@@ -62,7 +62,7 @@ def test_a_commit_holds_all_topics_the_progress_and_values(log: SegmentLog) -> N
     assert (result.duplicate, result.records) == (False, 4)
     assert values(log, COUNTS) == [b"a", b"b"]
     assert values(log, TOTALS) == [b"t", b"dead"]
-    assert log.progress("count") == {SOURCE: 5}
+    assert log.progress("count", [SOURCE.topic]) == {SOURCE: 5}
     assert log.committed("count-0") == CommittedBatch("count-0", Fence(1, 1), 0, {SOURCE: 0}, {SOURCE: 5})
     assert log.committed("count-0", 0) == log.committed("count-0")
     assert log.committed("count-0", 1) is None
@@ -106,20 +106,23 @@ def test_batches_of_a_generation_form_a_chain(log: SegmentLog) -> None:
         log.commit(batch(2, 0, 10))
     log.commit(batch(4, 20, 30))
     log.commit(batch(0, 25, 40, generation=2))  # a new generation may start anywhere
-    assert log.progress("count") == {SOURCE: 40}
+    assert log.progress("count", [SOURCE.topic]) == {SOURCE: 40}
 
 
 def test_the_first_batch_of_a_generation_says_all_its_progress(log: SegmentLog) -> None:
     other = TopicPartition("counts", 0)
     first = BatchCommit("sum-0", Fence(1, 1), 0, {SOURCE: 3, other: 0}, {SOURCE: 3, other: 0}, "sum")
     log.commit(first)
-    assert log.progress("sum") == {SOURCE: 3, other: 0}
+    assert log.progress("sum", [SOURCE.topic, other.topic]) == {SOURCE: 3, other: 0}
     log.commit_progress("sum", {SOURCE: 1})
     log.commit(replace(first, batch_id=1, start=first.end, end={SOURCE: 3, other: 2}))
-    assert log.progress("sum") == {SOURCE: 1, other: 2}  # what did not move is not said again
+    assert log.progress("sum", [SOURCE.topic, other.topic]) == {
+        SOURCE: 1,
+        other: 2,
+    }  # what did not move is not said again
     again = replace(first, fence=Fence(2, 1), start={SOURCE: 3, other: 2}, end={SOURCE: 3, other: 2})
     log.commit(again)
-    assert log.progress("sum") == {SOURCE: 3, other: 2}
+    assert log.progress("sum", [SOURCE.topic, other.topic]) == {SOURCE: 3, other: 2}
 
 
 def test_older_runs_are_fenced_off(log: SegmentLog) -> None:
@@ -148,7 +151,7 @@ def test_a_fenced_commit_leaves_nothing(log: SegmentLog) -> None:
     with pytest.raises(FencedError):
         log.commit(zombie)
     assert values(log, COUNTS) == []
-    assert log.progress("count") == {}
+    assert log.progress("count", [SOURCE.topic]) == {}
     assert files(log) == set()
 
 

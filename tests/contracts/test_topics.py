@@ -207,13 +207,18 @@ def test_progress_of_readers(topics: Topics, name: str) -> None:
     topics.create(name, 2)
     topics.append(name, [record(n) for n in range(10)], 0)
     reader = f"reader-{name}"
-    assert topics.progress(reader) == {}
+    assert topics.progress(reader, [name]) == {}
     topics.commit_progress(reader, {place(name, 0): 4})
     topics.commit_progress(reader, {place(name, 1): 0})
     topics.commit_progress(reader, {place(name, 0): 7})
-    assert topics.progress(reader) == {place(name, 0): 7, place(name, 1): 0}
+    assert topics.progress(reader, [name]) == {place(name, 0): 7, place(name, 1): 0}
     topics.commit_progress(reader, {place(name, 0): 2})  # a rewind is allowed
-    assert topics.progress(reader)[place(name, 0)] == 2
+    assert topics.progress(reader, [name])[place(name, 0)] == 2
+    other = f"{name}.other"
+    topics.create(other, 1)
+    topics.commit_progress(reader, {place(other): 3})
+    assert topics.progress(reader, [other, "not-there"]) == {place(other): 3}
+    assert topics.progress(reader, []) == {}
     said = [(r.reader, r.place, r.offset) for r in topics.readers(name) if r.reader == reader]
     assert said == [(reader, place(name, 0), 2), (reader, place(name, 1), 0)]
 

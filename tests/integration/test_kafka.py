@@ -36,7 +36,7 @@ def test_progress_is_a_consumer_group(kafka: World, prefix: str) -> None:
     kafka.produce(f"{prefix}.in", rows(0, 100))
     kafka.settle()
     ends = kafka.topics.end_offsets([f"{prefix}.in"])
-    assert kafka.topics.progress(f"{prefix}-copy") == ends
+    assert kafka.topics.progress(f"{prefix}-copy", [f"{prefix}.in"]) == ends
     assert {r.reader for r in kafka.topics.readers(f"{prefix}.in")} == {f"{prefix}-copy"}
 
 
@@ -220,7 +220,9 @@ def test_sparks_own_source_reads_where_ours_does_not_fit(
     assert len(world.stored(f"{prefix}.in.dead")) == 1
     assert sum(s.records_in[f"{prefix}.in"] for s in world.samples) == 1001
     assert len([s for s in world.samples if s.records_in[f"{prefix}.in"]]) >= 5
-    assert world.topics.progress(f"{prefix}-copy") == world.topics.end_offsets([f"{prefix}.in"])
+    assert world.topics.progress(f"{prefix}-copy", [f"{prefix}.in"]) == world.topics.end_offsets(
+        [f"{prefix}.in"]
+    )
     world.host.set_threads(f"{prefix}-copy", 6)
     world.host.stop()
     world.produce(f"{prefix}.in", rows(1000, 1200))

@@ -69,7 +69,9 @@ def test_it_is_exact_and_its_progress_is_in_the_same_transaction(kafka: World, p
     (letter,) = kafka.stored(f"{prefix}.in.dead")
     assert (letter.place.partition, letter.record.key, letter.record.value) == (2, b"k", b"{oh")
     assert dict(letter.record.headers)["penstock.source"].startswith(f"{prefix}.in/2@".encode())
-    assert kafka.topics.progress(f"{prefix}-copy") == kafka.topics.end_offsets([f"{prefix}.in"])
+    assert kafka.topics.progress(f"{prefix}-copy", [f"{prefix}.in"]) == kafka.topics.end_offsets(
+        [f"{prefix}.in"]
+    )
     assert sum(s.records_out[f"{prefix}.out"] for s in kafka.samples) == 1000
 
 

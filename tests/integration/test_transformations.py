@@ -215,7 +215,7 @@ def test_a_job_may_call_a_function_for_each_batch_and_resumes_after_it(world: Wo
     codes = world.run(declare)
     world.produce("in", numbers(40))
     world.settle()
-    assert world.topics.progress("hand_over") == world.topics.end_offsets(["in"])
+    assert world.topics.progress("hand_over", ["in"]) == world.topics.end_offsets(["in"])
     world.host.drain(30.0)
     world.produce("in", [{"id": 100}])
     world.restart(codes)

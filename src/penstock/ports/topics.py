@@ -67,8 +67,8 @@ class Topics(Protocol):
         """Record how far a reader has come: usual lag tools see it, retention waits for it."""
         ...
 
-    def progress(self, reader: str) -> dict[TopicPartition, int]:
-        """How far a reader has come; empty when it was never heard of."""
+    def progress(self, reader: str, topics: Sequence[str]) -> dict[TopicPartition, int]:
+        """How far a reader has come in these topics; empty where it was never heard of, or the topic is not there."""
         ...
 
     def readers(self, topic: str) -> list[ReaderProgress]:

@@ -185,7 +185,7 @@ class Host:
     def _live(self, job: _HostedJob, slot: Slot) -> dict[TopicPartition, int]:
         """Where a fresh generation begins: what the sink holds of this job, else each partition's beginning."""
         begin = job.bus.topics.begin_offsets(job.code.spec.input_topics) if slot.partitions else {}
-        done = job.bus.topics.progress(job.code.spec.name)
+        done = job.bus.topics.progress(job.code.spec.name, job.code.spec.input_topics)
         for place in slot.partitions:
             if done.get(place, begin.get(place, 0)) < begin.get(place, 0):
                 raise lost_records(place, done[place], begin[place])

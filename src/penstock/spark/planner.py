@@ -117,7 +117,7 @@ class TaskPlanner:
         if self._newest is not None and self._same_generation():
             done = self._newest.end
         elif self._initial:
-            done = self._bus.topics.progress(self.layout.job.name)
+            done = self._bus.topics.progress(self.layout.job.name, self.layout.job.input_topics)
         return {place: max(at, done.get(place, at)) for place, at in self._initial.items()}
 
     # -- the sink's own record -------------------------------------------------------------------------------------

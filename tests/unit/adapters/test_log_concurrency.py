@@ -142,7 +142,7 @@ def test_two_processes_race_as_one_producer(tmp_path: Path) -> None:
     assert set(said) <= {"done", "fenced"}
     values = [int(v) for v in all_values(log) if v is not None]
     assert values == list(range(len(values)))  # nothing twice, nothing left out, in order
-    assert log.progress("job") == {TopicPartition("source", 0): len(values)}
+    assert log.progress("job", ["source"]) == {TopicPartition("source", 0): len(values)}
     log.close()
 
 
@@ -226,7 +226,7 @@ def test_ten_thousand_partitions(
     assert timed("end_offsets after a commit", lambda: log.end_offsets(["wide"])) == ends
     timed("end_offsets again", lambda: log.end_offsets(["wide"]))
     assert timed("describe", lambda: log.describe("wide").records) == 10_000
-    assert timed("progress", lambda: log.progress("j")) == ends
+    assert timed("progress", lambda: log.progress("j", ["wide"])) == ends
     one = places[77]
     timed("small commit", lambda: log.append("wide", [Record(None, b"y", 1)], 77))
     assert timed("end_offsets after a small commit", lambda: log.end_offsets(["wide"]))[one] == 2  # type: ignore[index]

@@ -94,7 +94,7 @@ def check(folder: Path, point: str) -> None:
     if point.startswith(("commit", "segment")):
         assert out[11:] == ([b"out 1"] if landed else [])
         assert more == ([b"more 0", b"more 1"] if landed else [b"more 0"])
-        assert log.progress("job") == {SOURCE: 20 if landed else 10}
+        assert log.progress("job", [SOURCE.topic]) == {SOURCE: 20 if landed else 10}
         committed = log.committed("job-0")
         assert committed is not None
         assert committed.batch_id == (1 if landed else 0)

@@ -1,4 +1,4 @@
-"""Questions to a Kafka cluster: which topics with how many partitions, offsets, readers' progress.
+"""Questions to a Kafka cluster: which topics with how many partitions, which offsets.
 
 Every method is one round trip, or a few in parallel. Numbers of partitions are remembered for a short time, because
 offsets are asked for in every micro-batch.
@@ -7,16 +7,14 @@ offsets are asked for in every micro-batch.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, TypeVar
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 from penstock.adapters.kafka.client import Connection, code_is, confluent
 from penstock.adapters.topics.sentences import missing_topic
 from penstock.model.errors import PenstockError
 from penstock.model.ids import TopicPartition
 
-_Answer = TypeVar("_Answer")
-_NOT_READY = ("COORDINATOR_LOAD_IN_PROGRESS", "COORDINATOR_NOT_AVAILABLE", "NOT_COORDINATOR")
 _REMEMBER_SECONDS = 10.0
 _INTERNAL = "__"
 """Topics named so belong to Kafka, or to its clients' own bookkeeping."""
@@ -61,7 +59,7 @@ class Cluster:
         admin = self.admin
         collection = confluent().TopicCollection([topic])
         future = admin.describe_topics(collection, request_timeout=self.connection.timeout_seconds)[topic]
-        with self.connection.errors_in_words(lambda error: self._missing(error, topic)):
+        with self.connection.errors_in_words(lambda error: self.missing(error, topic)):
             return len(future.result().partitions)
 
     def forget(self, topic: str) -> None:
@@ -88,9 +86,7 @@ class Cluster:
         )
         found: dict[TopicPartition, int] = {}
         for place, future in futures.items():
-            with self.connection.errors_in_words(
-                lambda error, topic=place.topic: self._missing(error, topic)
-            ):
+            with self.connection.errors_in_words(lambda error, topic=place.topic: self.missing(error, topic)):
                 found[TopicPartition(place.topic, place.partition)] = future.result().offset
         if any(offset == kafka.OFFSET_INVALID for offset in found.values()):  # while a broker goes away
             raise self.connection.in_words(kafka.KafkaError(kafka.KafkaError._TRANSPORT))
@@ -103,62 +99,8 @@ class Cluster:
         """The offset after each partition's newest committed record."""
         return self.offsets(places, confluent(".admin").OffsetSpec.latest())
 
-    def group_offsets(
-        self, group: str, places: Sequence[TopicPartition] | None = None, *, stable: bool = True
-    ) -> list[Any]:
-        """What a consumer group holds: Kafka's topic partitions with offset and metadata; pending ones waited for."""
-        admin = self.admin
-        kafka = confluent()
-        entries = None if places is None else [kafka.TopicPartition(p.topic, p.partition) for p in places]
-        request = [kafka.ConsumerGroupTopicPartitions(group, entries)]
-
-        def ask() -> list[Any]:
-            future = admin.list_consumer_group_offsets(
-                request, require_stable=stable, request_timeout=self.connection.timeout_seconds
-            )[group]
-            return [entry for entry in future.result().topic_partitions if entry.offset >= 0]
-
-        return self._of_coordinator(ask)
-
-    def set_group_offsets(self, group: str, offsets: Mapping[TopicPartition, int]) -> None:
-        """Record offsets as a consumer group's."""
-        admin = self.admin
-        if not offsets:
-            return
-        kafka = confluent()
-        entries = [kafka.TopicPartition(p.topic, p.partition, offset) for p, offset in offsets.items()]
-        request = [kafka.ConsumerGroupTopicPartitions(group, entries)]
-
-        def ask() -> None:
-            future = admin.alter_consumer_group_offsets(
-                request, request_timeout=self.connection.timeout_seconds
-            )[group]
-            for entry in future.result().topic_partitions:
-                if entry.error is not None:
-                    raise self._missing(entry.error, entry.topic) or kafka.KafkaException(entry.error)
-
-        self._of_coordinator(ask)
-
-    def _of_coordinator(self, ask: Callable[[], _Answer]) -> _Answer:
-        """An answer about a group; a broker that just started says for a while that it isn't ready for groups."""
-        deadline = time.monotonic() + self.connection.timeout_seconds
-        with self.connection.errors_in_words():
-            while True:
-                try:
-                    return ask()
-                except confluent().KafkaException as error:
-                    if time.monotonic() > deadline or not code_is(error.args[0], *_NOT_READY):
-                        raise
-                time.sleep(0.05)
-
-    def groups(self) -> list[str]:
-        """All consumer groups, by name."""
-        admin = self.admin
-        future = admin.list_consumer_groups(request_timeout=self.connection.timeout_seconds)
-        with self.connection.errors_in_words():
-            return sorted(group.group_id for group in future.result().valid)
-
-    def _missing(self, error: Any, topic: str) -> PenstockError | None:
+    def missing(self, error: Any, topic: str) -> PenstockError | None:
+        """The sentence for an error that says that a topic is not there."""
         if not code_is(error, "UNKNOWN_TOPIC_OR_PART", "_UNKNOWN_TOPIC", "_UNKNOWN_PARTITION"):
             return None
         self.forget(topic)

@@ -14,10 +14,12 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 from penstock.adapters.kafka.client import Connection, code_is, confluent
 from penstock.adapters.kafka.cluster import Cluster
+from penstock.adapters.kafka.groups import Groups
 from penstock.adapters.kafka.reading import Reader
 from penstock.adapters.kafka.writing import Writer
 from penstock.adapters.topics.config import check_config
@@ -55,6 +57,7 @@ class KafkaTopics:
         """`settings` are librdkafka's; `replication` is for topics that are made here (-1: as the brokers say)."""
         self._connection = Connection(servers, settings, timeout_seconds)
         self._cluster = Cluster(self._connection)
+        self._groups = Groups(self._cluster)
         self._reader = Reader(self._connection)
         self._writer = Writer(self._connection)
         self._replication = replication
@@ -147,30 +150,37 @@ class KafkaTopics:
 
     def commit_progress(self, reader: str, offsets: Mapping[TopicPartition, int]) -> None:
         check_progress(reader, offsets)
-        self._cluster.set_group_offsets(reader, offsets)
+        self._groups.set_offsets(reader, offsets)
 
-    def progress(self, reader: str) -> dict[TopicPartition, int]:
-        entries = self._cluster.group_offsets(reader)
+    def progress(self, reader: str, topics: Sequence[str]) -> dict[TopicPartition, int]:
+        entries = self._groups.offsets(reader, self._places_there(topics))
         return {TopicPartition(e.topic, e.partition): e.offset for e in entries}
 
     def marked_progress(
         self, reader: str, places: Sequence[TopicPartition], *, stable: bool = True
     ) -> dict[TopicPartition, tuple[int, str]]:
-        entries = self._cluster.group_offsets(reader, places, stable=stable) if places else []
+        entries = self._groups.offsets(reader, places, stable=stable)
         return {TopicPartition(e.topic, e.partition): (e.offset, e.metadata or "") for e in entries}
 
     def readers(self, topic: str) -> list[ReaderProgress]:
-        self._cluster.partitions(topic)
+        places = self._cluster.places([topic])
         return [
             ReaderProgress(group, TopicPartition(topic, entry.partition), entry.offset)
-            for group in self._cluster.groups()
-            for entry in sorted(self._cluster.group_offsets(group), key=lambda e: e.partition)
-            if entry.topic == topic
+            for group in self._groups.names()
+            for entry in sorted(self._groups.offsets(group, places), key=lambda e: e.partition)
         ]
 
     def close(self) -> None:
         self._writer.close()
         self._reader.close()
+
+    def _places_there(self, topics: Sequence[str]) -> list[TopicPartition]:
+        """All partitions of those of these topics that there are."""
+        found: list[TopicPartition] = []
+        for topic in topics:
+            with suppress(MissingError):
+                found += self._cluster.places([topic])
+        return found
 
     def _wait_for(self, topic: str, partitions: int) -> None:
         """Until every broker that answers agrees that a topic has so many partitions (0: is gone)."""

@@ -136,9 +136,10 @@ class MemoryTopics:
             mine = self._progress.setdefault(reader, {})
             mine.update({place: (offset, now) for place, offset in offsets.items()})
 
-    def progress(self, reader: str) -> dict[TopicPartition, int]:
+    def progress(self, reader: str, topics: Sequence[str]) -> dict[TopicPartition, int]:
         with self._lock:
-            return {place: offset for place, (offset, _) in self._progress.get(reader, {}).items()}
+            found = self._progress.get(reader, {}).items()
+            return {place: offset for place, (offset, _) in found if place.topic in topics}
 
     def readers(self, topic: str) -> list[ReaderProgress]:
         with self._lock:
