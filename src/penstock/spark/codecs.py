@@ -42,11 +42,10 @@ def decode(frame: DataFrame, topic: TopicSpec, *, metadata: bool, reject: Reject
     """A topic's records as its columns (and metadata columns where asked), with its watermark."""
     schema = columns_of(topic)
     _check_avro(frame.sparkSession, topic)
-    parsed, bad, reason = _parse(frame.sparkSession, topic, schema)
-    kept = [F.col(c) for c in ("key", "value", "timestamp", "headers", "partition", "offset")]
-    wide = frame.select(*kept, parsed.alias(PARSED))
-    wide = wide.where(F.when(bad, reject(reason)).otherwise(F.lit(True)))
-    columns = [F.col(PARSED).getField(field.name).alias(field.name) for field in schema.fields]
+    if topic.codec in ("string", "raw"):
+        checked, columns = _take_value(frame, topic, schema, reject)
+    else:
+        checked, columns = _parse(frame, topic, schema, reject)
     if metadata:
         columns += [
             F.col("key").alias("_key"),
@@ -55,15 +54,31 @@ def decode(frame: DataFrame, topic: TopicSpec, *, metadata: bool, reject: Reject
             F.timestamp_millis(F.col("timestamp")).alias("_timestamp"),
             F.col("headers").alias("_headers"),
         ]
-    decoded = wide.select(*columns)
+    decoded = checked.select(*columns)
     if topic.event_time is not None:
         decoded = decoded.withWatermark(topic.event_time, f"{topic.watermark_seconds or 0.0} seconds")
     return decoded
 
 
-def _parse(session: SparkSession, topic: TopicSpec, schema: StructType) -> tuple[Column, Column, Column]:
-    """(struct of the columns, is it bad, why)."""
-    value, names = F.col("value"), ", ".join(schema.fieldNames())
+def _kept(bad: Column, reject: Reject, reason: Column) -> Column:
+    return F.when(bad, reject(reason)).otherwise(F.lit(True))
+
+
+def _take_value(
+    frame: DataFrame, topic: TopicSpec, schema: StructType, reject: Reject
+) -> tuple[DataFrame, list[Column]]:
+    """Records with a value, and the column that it is: nothing is made of a row that the job does not ask for."""
+    value = F.col("value")
+    column = value.cast("string") if topic.codec == "string" else value
+    checked = frame.where(_kept(value.isNull(), reject, F.lit("value is null")))
+    return checked, [column.alias(schema.fields[0].name)]
+
+
+def _parse(
+    frame: DataFrame, topic: TopicSpec, schema: StructType, reject: Reject
+) -> tuple[DataFrame, list[Column]]:
+    """Records that parse, and the columns in them."""
+    session, value, names = frame.sparkSession, F.col("value"), ", ".join(schema.fieldNames())
     if topic.codec == "json":
         wide = StructType([*schema.fields, StructField(BAD, StringType())])
         options = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": BAD}
@@ -72,16 +87,12 @@ def _parse(session: SparkSession, topic: TopicSpec, schema: StructType) -> tuple
         reason = F.when(value.isNull(), F.lit("value is null")).otherwise(
             F.lit(f"value is not a JSON object with the columns {names} of types {schema.simpleString()}")
         )
-        return parsed, bad, reason
-    name = schema.fields[0].name
-    if topic.codec == "avro":
-        return (
-            _avro(session, value, schema),
-            _bad_avro(session, value, schema),
-            F.lit(f"value is not Avro with the columns {names}"),
-        )
-    column = value.cast("string") if topic.codec == "string" else value
-    return F.struct(column.alias(name)), value.isNull(), F.lit("value is null")
+    else:
+        parsed, bad = _avro(session, value, schema), _bad_avro(session, value, schema)
+        reason = F.lit(f"value is not Avro with the columns {names}")
+    kept = [F.col(c) for c in ("key", "value", "timestamp", "headers", "partition", "offset")]
+    checked = frame.select(*kept, parsed.alias(PARSED)).where(_kept(bad, reject, reason))
+    return checked, [F.col(PARSED).getField(field.name).alias(field.name) for field in schema.fields]
 
 
 def _check_avro(session: SparkSession, topic: TopicSpec) -> None:
@@ -130,16 +141,16 @@ def encode(frame: DataFrame, topic: TopicSpec, ordinal: int, job: str, place: st
     check_output(frame.schema, schema, topic, job, place)
     columns = [F.col(f"`{f.name}`").cast(f.dataType).alias(f.name) for f in schema.fields]
     if topic.codec == "json":
-        value = F.encode(F.to_json(F.struct(*columns)), "UTF-8")
+        value = F.to_json(F.struct(*columns)).cast("binary")
     elif topic.codec == "avro":
         from pyspark.sql.avro.functions import to_avro
 
         value = to_avro(F.struct(*columns), _avro_schema(frame.sparkSession, schema))
     elif topic.codec == "string":
-        value = F.encode(columns[0], "UTF-8")
+        value = columns[0].cast("binary")
     else:
         value = columns[0]
-    key = F.lit(None) if topic.key is None else F.encode(F.col(f"`{topic.key}`").cast("string"), "UTF-8")
+    key = F.lit(None) if topic.key is None else F.col(f"`{topic.key}`").cast("string")
     time = (
         F.lit(None)
         if topic.event_time is None
