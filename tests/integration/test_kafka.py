@@ -11,7 +11,8 @@ from confluent_kafka import TopicPartition as Place
 from confluent_kafka.admin import AdminClient
 from pyspark.sql import SparkSession
 
-from integration.kafka_worlds import copy_job, ids, kafka_bus, lose_tail, rows, with_tasks
+from integration.copying import copy_job, ids, lose_tail, rows, with_tasks
+from integration.kafka_worlds import kafka_bus
 from penstock import job, topic, with_metadata
 from penstock.model.errors import ConflictError, EnvironmentProblem, MissingError
 from penstock.model.records import Record
