@@ -3,9 +3,9 @@
     python crashing.py FOLDER PREFIX [--servers HOST:PORT --jars A,B] [--die POINT:N] [--finish]
 
 Topics and jobs begin with PREFIX. With `--die` it ends itself and its JVM at that step of a commit, the N-th time it
-comes there. It never ends by itself, except with `--finish`, once nothing is left to do.
-Prints STARTING before its tasks open, READY when they run, MOVING when each job has committed and DONE when nothing is
-left.
+comes there. It never ends by itself, except with `--finish`, once nothing is left to do. With Spark up it waits for a line
+to begin, so that the next one may get ready while this one runs.
+Prints READY when its tasks run, MOVING when each job has committed and DONE when nothing is left.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import os
 import signal
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -94,10 +95,9 @@ def main() -> None:
     parser.add_argument("--die", default="")
     parser.add_argument("--finish", action="store_true")
     given = parser.parse_args()
-    bus = open_bus(given.folder, given.servers, die_at(given.die) if given.die else no_faults)
     session = start_session(
         ContainerSettings(
-            work=given.folder / "work",
+            work=given.folder / f"work-{os.getpid()}",
             slots=4,
             heap="700m",
             jars=tuple(Path(jar) for jar in given.jars.split(",") if jar),
@@ -105,11 +105,14 @@ def main() -> None:
             conf={"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1"},
         )
     )
+    parent = os.getppid()
+    if not sys.stdin.readline():
+        return
+    bus = open_bus(given.folder, given.servers, die_at(given.die) if given.die else no_faults)
     host = Host(session, given.folder / "checkpoints", FixedSlots(4))
     with collecting() as registry:
         declare(given.prefix, exactly_once=bool(given.servers), batch=LAST_BATCH if given.finish else BATCH)
     declared = {t.name: t for t in registry.topics}
-    print("STARTING", flush=True)
     for entry in registry.jobs:
         host.add(JobCode(entry.spec, declared, entry.function, None), bus)
     print("READY", flush=True)
@@ -120,6 +123,8 @@ def main() -> None:
 
     still = {entry.spec.name for entry in registry.jobs}
     while not (given.finish and is_through()):
+        if os.getppid() != parent:  # whoever was to kill it is gone
+            os.killpg(0, signal.SIGKILL)
         now = time.time()
         for event in host.tick(now):
             print(event.kind.upper(), event.text, flush=True)
