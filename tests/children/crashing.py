@@ -35,6 +35,12 @@ Faults = Callable[[str], None]
 BATCH = 100
 """Small, so that much of the input is left whenever the container is killed."""
 LAST_BATCH = 2_000
+SHORT_LIFE = {
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1",
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+}
+"""What is killed after seconds gains nothing from code that is compiled well."""
 
 
 def declare(prefix: str, *, exactly_once: bool, batch: int) -> None:
@@ -101,8 +107,7 @@ def main() -> None:
             slots=4,
             heap="700m",
             jars=tuple(Path(jar) for jar in given.jars.split(",") if jar),
-            # Such a short life pays for the quick compiler only.
-            conf={"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1"},
+            conf=SHORT_LIFE,
         )
     )
     parent = os.getppid()

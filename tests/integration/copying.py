@@ -38,6 +38,23 @@ def with_tasks(code: JobCode, tasks: int) -> JobCode:
     return replace(code, spec=code.spec.model_copy(update={"options": options}))
 
 
+def reshard_in_the_middle(world: World, codes: list[JobCode], prefix: str = "") -> int:
+    """Two other layouts, each while a batch may be in flight; how many records were produced all the while."""
+    name = f"{prefix}.in" if prefix else "in"
+    produced = 0
+    for tasks in (3, 2):
+        produced += world.produce(name, rows(produced, produced + 400))
+        seen = len(world.samples)
+        world.until(lambda seen=seen: len(world.samples) > seen)
+        world.host.stop()
+        codes = [with_tasks(codes[0], tasks)]
+        produced += world.produce(name, rows(produced, produced + 400))
+        world.restart(codes)
+        assert len(world.host.tasks(codes[0].spec.name)) == tasks
+    world.settle()
+    return produced
+
+
 def lose_tail(world: World, name: str, batches: int) -> int:
     """Remove the newest batches from a checkpoint, as a power cut may; how many were there to lose."""
     (checkpoint,) = (world.folder / "checkpoints" / name).glob("g1/0")

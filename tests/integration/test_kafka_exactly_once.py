@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from integration.copying import copy_job, ids, lose_tail, rows, with_tasks
+from integration.copying import copy_job, ids, lose_tail, reshard_in_the_middle, rows
 from integration.kafka_worlds import kafka_bus
 from penstock.model.errors import EnvironmentProblem, FencedError, SpecError
 from penstock.model.ids import Fence, TaskId, TopicPartition
@@ -50,15 +50,7 @@ def test_a_lost_checkpoint_tail_writes_nothing_twice(kafka: World, prefix: str) 
 
 def test_resharding_writes_nothing_twice(kafka: World, prefix: str) -> None:
     codes = kafka.run(lambda: exactly_once(prefix, max_records_per_batch=100))
-    produced = 0
-    for tasks in (3, 2):
-        produced += kafka.produce(f"{prefix}.in", rows(produced, produced + 600))
-        seen = len(kafka.samples)
-        kafka.until(lambda seen=seen: len(kafka.samples) > seen)
-        kafka.host.stop()  # in the middle: a batch may be in flight
-        codes = [with_tasks(codes[0], tasks)]
-        kafka.restart(codes)
-    kafka.settle()
+    produced = reshard_in_the_middle(kafka, codes, prefix)
     assert ids(kafka, f"{prefix}.out") == list(range(produced))
 
 

@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from integration.copying import copy_job, ids, lose_tail, rows, with_tasks
+from integration.copying import copy_job, ids, lose_tail, reshard_in_the_middle, rows
 from penstock import job, topic
 from penstock.model.errors import ConflictError
 from penstock.model.ids import Fence, TaskId
@@ -88,16 +88,7 @@ def test_many_drains_under_load_leave_nothing_unfinished(world: World) -> None:
 
 def test_resharding_a_stateless_job_under_load_loses_and_doubles_nothing(world: World) -> None:
     codes = world.run(copy_job)
-    produced = 0
-    for tasks in (3, 2):
-        produced += world.produce("in", rows(produced, produced + 400))
-        world.until(lambda: len(world.samples) > 0)
-        world.host.stop()  # in the middle: a batch may be in flight
-        codes = [with_tasks(codes[0], tasks)]
-        produced += world.produce("in", rows(produced, produced + 400))
-        world.restart(codes)
-        assert len(world.host.tasks("copy")) == tasks
-    world.settle()
+    produced = reshard_in_the_middle(world, codes)
     assert ids(world) == list(range(produced))
 
 
