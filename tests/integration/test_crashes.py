@@ -8,7 +8,6 @@ import random
 import signal
 import subprocess
 import sys
-import threading
 import time
 from collections import Counter
 from collections.abc import Generator, Iterator, Sequence
@@ -26,6 +25,7 @@ from penstock.adapters.log.faults import COMMIT_POINTS
 from penstock.adapters.log.upkeep import UpkeepSettings
 from penstock.model.records import Record
 from penstock.ports.topics import Topics
+from processes import Started
 from services.broker import Broker
 from services.fixtures import connector_jars
 
@@ -54,61 +54,7 @@ class Moment:
         return ["--die", self.step] if self.step else []
 
 
-class Container:
-    """A process of its own that gets ready, begins when it is told to, and is killed or ends."""
-
-    def __init__(self, command: list[str]) -> None:
-        self.lines: list[str] = []
-        self._said = threading.Condition()
-        self._child = subprocess.Popen(
-            command,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            start_new_session=True,
-        )
-        self._reader = threading.Thread(target=self._read, daemon=True)
-        self._reader.start()
-
-    def begin(self) -> None:
-        assert self._child.stdin is not None
-        self._child.stdin.write("\n")
-        self._child.stdin.flush()
-
-    def end(self, kill: Moment | None = None) -> int:
-        """Wait until it has ended, or kill it at a moment; how it ended."""
-        try:
-            if kill is None or kill.step:
-                self._child.wait(180)
-            else:
-                self._wait_for(kill.word)
-                with suppress(subprocess.TimeoutExpired):
-                    self._child.wait(kill.delay_seconds)
-        finally:
-            self.kill()
-        return self._child.returncode
-
-    def kill(self) -> None:
-        with suppress(ProcessLookupError):
-            os.killpg(self._child.pid, signal.SIGKILL)
-        self._child.wait(30)
-        self._reader.join(10)
-
-    def _wait_for(self, word: str) -> None:
-        with self._said:
-            found = self._said.wait_for(lambda: not word or word in self.lines, 120)
-        assert found, self.lines
-
-    def _read(self) -> None:
-        assert self._child.stdout is not None
-        for line in self._child.stdout:
-            with self._said:
-                self.lines.append(line.rstrip())
-                self._said.notify_all()
-
-
-class World:
+class Trial:
     """Known input on one kind of topics, and what containers made of it."""
 
     def __init__(self, topics: Topics, prefix: str, command: list[str]) -> None:
@@ -131,9 +77,9 @@ class World:
         self.produced += len(more)
 
     @contextmanager
-    def container(self, *options: str) -> Generator[Container]:
-        """One that is gone with the block."""
-        made = Container([*self._command, *options])
+    def container(self, *options: str) -> Generator[Started]:
+        """One that gets ready, waits for a line to begin, and is gone with the block."""
+        made = Started([*self._command, *options])
         try:
             yield made
         finally:
@@ -166,18 +112,29 @@ def moments(rng: random.Random, steps: tuple[str, ...]) -> Iterator[Moment]:
             yield Moment(step=f"{rng.choice(steps)}:1")
 
 
-def kill_at_all(world: World, planned: Sequence[Moment]) -> int:
+def end(container: Started, moment: Moment) -> int:
+    """Kill a container at its moment, unless it ends before; how it ended."""
+    if moment.step:
+        return container.end()
+    if moment.word:
+        container.until(lambda line: line == moment.word)
+    with suppress(subprocess.TimeoutExpired):
+        container.end(moment.delay_seconds)
+    return container.kill()
+
+
+def kill_at_all(trial: Trial, planned: Sequence[Moment]) -> int:
     """Kill one container after the other, the next already waiting; how many died with work left."""
     killed = 0
     with ExitStack() as open_now:
-        following = open_now.enter_context(world.container(*planned[0].options))
+        following = open_now.enter_context(trial.container(*planned[0].options))
         for number, moment in enumerate(planned):
-            world.top_up()
+            trial.top_up()
             container = following
-            container.begin()
+            container.say("begin")
             if number + 1 < len(planned):
-                following = open_now.enter_context(world.container(*planned[number + 1].options))
-            code, left = container.end(moment), world.behind()
+                following = open_now.enter_context(trial.container(*planned[number + 1].options))
+            code, left = end(container, moment), trial.behind()
             print(f"{moment}: ended with {code} and {left} records left, said {container.lines}")
             killed += code == -signal.SIGKILL and left > 0
     return killed
@@ -196,22 +153,22 @@ def test_killed_twenty_times_the_output_is_exact(
         topics: Topics = KafkaTopics(broker.servers)
     else:
         topics = EmbeddedLog(tmp_path / "log", durable=False, upkeep=SWEEPS_ALL)
-    world = World(topics, prefix, command)
+    trial = Trial(topics, prefix, command)
     planned = list(moments(random.Random(seed), TRANSACTION_POINTS if broker else COMMIT_POINTS))
-    killed = kill_at_all(world, planned)
-    done_between_kills = world.produced - world.behind()
-    with world.container("--finish") as last:
-        last.begin()
+    killed = kill_at_all(trial, planned)
+    done_between_kills = trial.produced - trial.behind()
+    with trial.container("--finish") as last:
+        last.say("begin")
         assert last.end() == 0, last.lines
-    assert killed == ROUNDS and done_between_kills > 0 and not world.told, (seed, killed, world.told[:5])
+    assert killed == ROUNDS and done_between_kills > 0 and not trial.told, (seed, killed, trial.told[:5])
     if isinstance(topics, EmbeddedLog):  # what writers left that died before their commit
         assert sum(topics.maintain().deleted_files for _ in range(3)) > 0 and not list(topics.verify())
-    copied = Counter(row["id"] for row in world.rows("copied"))
-    records = Counter(range(world.produced))
+    copied = Counter(row["id"] for row in trial.rows("copied"))
+    records = Counter(range(trial.produced))
     assert Counter({i: n for i, n in copied.items() if i >= 0}) == records, seed
-    assert max(copied.values()) == 1 and min(copied) >= -world.produced, seed
-    assert world.counts("counted") == Counter(i % 7 for i in records), seed
-    assert sum(world.counts("drawn").values()) == world.produced, seed
+    assert max(copied.values()) == 1 and min(copied) >= -trial.produced, seed
+    assert trial.counts("counted") == Counter(i % 7 for i in records), seed
+    assert sum(trial.counts("drawn").values()) == trial.produced, seed
     if broker is not None:  # some died inside a transaction
         assert len(written_ever(broker, f"{prefix}.copied")) > copied.total(), seed
     assert not list((tmp_path / "checkpoints").rglob("*.tmp"))
