@@ -146,7 +146,7 @@ class FileRuns:
         )
 
     def follow(self, run: str | None = None, after: int = 0) -> tuple[list[Entry], int]:
-        """Positions are bytes of the file: 0 is its beginning."""
+        """Positions are bytes of the journal as it was written, whatever was thinned since: 0 is its beginning."""
         return read_entries(self._path(self._find(run).run), after)
 
     def _path(self, run: str) -> Path:
