@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 import subprocess
 import sys
-import threading
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
+
+from processes import Started
 
 PENSTOCK = [sys.executable, "-m", "penstock.app.main"]
 
@@ -58,66 +58,6 @@ class Commands:
         done = self.run("topic", "tail", topic, "--all", "-o", "json", "-p", str(self.project))
         assert done.returncode == 0, done.stderr
         return [json.loads(json.loads(line)["value"]) for line in done.stdout.splitlines()]
-
-
-class Started:
-    """A running command, its lines as they come."""
-
-    def __init__(self, command: list[str], env: Mapping[str, str]) -> None:
-        self.lines: list[str] = []
-        self._came = threading.Condition()
-        self._process = subprocess.Popen(
-            command,
-            env=env,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            start_new_session=True,
-        )
-        self._reader = threading.Thread(target=self._read, daemon=True)
-        self._reader.start()
-
-    def _read(self) -> None:
-        assert self._process.stdout is not None
-        for line in self._process.stdout:
-            with self._came:
-                self.lines.append(line.rstrip())
-                self._came.notify_all()
-        with self._came:
-            self._came.notify_all()
-
-    def until(self, wanted: Callable[[str], bool], seconds: float = 120.0) -> str:
-        """The first line that is wanted."""
-        with self._came:
-            found = self._came.wait_for(
-                lambda: self._find(wanted) or self._process.poll() is not None, seconds
-            )
-            line = self._find(wanted)
-            assert found and line is not None, "\n".join(self.lines)
-            return line
-
-    def _find(self, wanted: Callable[[str], bool]) -> str | None:
-        return next((line for line in self.lines if wanted(line)), None)
-
-    @property
-    def pid(self) -> int:
-        return self._process.pid
-
-    def interrupt(self) -> None:
-        """Ctrl-C."""
-        self._process.send_signal(signal.SIGINT)
-
-    def end(self, seconds: float = 120.0) -> int:
-        """Its exit code."""
-        code = self._process.wait(seconds)
-        self._reader.join(10.0)
-        return code
-
-    def kill(self) -> None:
-        """Whatever is left of it."""
-        if self._process.poll() is None:
-            os.killpg(self._process.pid, signal.SIGKILL)
-            self._process.wait(30.0)
 
 
 def count_words(sentences: list[dict[str, Any]]) -> dict[str, int]:

@@ -11,7 +11,8 @@ from confluent_kafka import TopicPartition as Place
 from confluent_kafka.admin import AdminClient
 from pyspark.sql import SparkSession
 
-from integration.kafka_worlds import copy_job, ids, kafka_bus, lose_tail, rows, with_tasks
+from integration.copying import copy_job, ids, lose_tail, reshard_in_the_middle, rows, with_tasks
+from integration.kafka_worlds import kafka_bus
 from penstock import job, topic, with_metadata
 from penstock.model.errors import ConflictError, EnvironmentProblem, MissingError
 from penstock.model.records import Record
@@ -128,16 +129,7 @@ def test_a_lost_checkpoint_tail_loses_nothing(kafka: World, prefix: str) -> None
 
 def test_resharding_loses_nothing_and_doubles_at_most_the_last_batches(kafka: World, prefix: str) -> None:
     codes = kafka.run(lambda: copy_job(prefix, max_records_per_batch=100))
-    produced = 0
-    for tasks in (3, 2):
-        produced += kafka.produce(f"{prefix}.in", rows(produced, produced + 600))
-        seen = len(kafka.samples)
-        kafka.until(lambda seen=seen: len(kafka.samples) > seen)
-        kafka.host.stop()  # in the middle: a batch may be in flight
-        codes = [with_tasks(codes[0], tasks)]
-        kafka.restart(codes)
-        assert len(kafka.host.tasks(f"{prefix}-copy")) == tasks
-    kafka.settle()
+    produced = reshard_in_the_middle(kafka, codes, prefix)
     found = ids(kafka, f"{prefix}.out")
     assert sorted(set(found)) == list(range(produced))
     assert len(found) - produced <= 100 + 3 * 100

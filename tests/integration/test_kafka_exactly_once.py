@@ -1,59 +1,22 @@
-"""Exactly-once output on Kafka: transactions, zombies, and kill -9 at every step of a commit."""
+"""Exactly-once output on Kafka: transactions, lost checkpoints, zombies, and faults on the way of a commit."""
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
-from collections import Counter
-from pathlib import Path
-
 import pytest
-from confluent_kafka import Consumer
-from confluent_kafka import TopicPartition as Place
 
-from integration.kafka_worlds import copy_job, ids, kafka_bus, lose_tail, rows, with_tasks
-from penstock.adapters.kafka import KafkaTopics
+from integration.copying import copy_job, ids, lose_tail, reshard_in_the_middle, rows
+from integration.kafka_worlds import kafka_bus
 from penstock.model.errors import EnvironmentProblem, FencedError, SpecError
 from penstock.model.ids import Fence, TaskId, TopicPartition
 from penstock.model.records import Record
 from services.broker import Broker
-from services.fixtures import connector_jars
 from worlds import World
 
 pytestmark = [pytest.mark.spark, pytest.mark.kafka]
 
-CHILD = Path(__file__).parent.parent / "children" / "crashing_kafka.py"
-RECORDS = 2_000
-
 
 def exactly_once(prefix: str, **options: object) -> None:
     copy_job(prefix, exactly_once=True, **options)
-
-
-def uncommitted(broker: Broker, topic: str) -> list[bytes]:
-    """All that ever reached a topic, also what its readers never see."""
-    consumer = Consumer(
-        {
-            "bootstrap.servers": broker.servers,
-            "group.id": "tests",
-            "isolation.level": "read_uncommitted",
-            "enable.partition.eof": True,
-            "enable.auto.commit": False,
-        }
-    )
-    partitions = consumer.list_topics(topic, 10).topics[topic].partitions
-    consumer.assign([Place(topic, p, 0) for p in partitions])
-    found: list[bytes] = []
-    ended = 0
-    while ended < len(partitions):
-        for message in consumer.consume(1000, 5.0):
-            if message.error():
-                ended += 1
-            else:
-                found.append(message.value())
-    consumer.close()
-    return found
 
 
 def places(world: World, topic: str) -> list[TopicPartition]:
@@ -89,15 +52,7 @@ def test_a_lost_checkpoint_tail_writes_nothing_twice(kafka: World, prefix: str) 
 
 def test_resharding_writes_nothing_twice(kafka: World, prefix: str) -> None:
     codes = kafka.run(lambda: exactly_once(prefix, max_records_per_batch=100))
-    produced = 0
-    for tasks in (3, 2):
-        produced += kafka.produce(f"{prefix}.in", rows(produced, produced + 600))
-        seen = len(kafka.samples)
-        kafka.until(lambda seen=seen: len(kafka.samples) > seen)
-        kafka.host.stop()  # in the middle: a batch may be in flight
-        codes = [with_tasks(codes[0], tasks)]
-        kafka.restart(codes)
-    kafka.settle()
+    produced = reshard_in_the_middle(kafka, codes, prefix)
     assert ids(kafka, f"{prefix}.out") == list(range(produced))
 
 
@@ -148,61 +103,3 @@ def test_a_job_without_an_input_topic_is_refused(kafka: World, prefix: str) -> N
 
     with pytest.raises(SpecError, match="exactly_once = True needs an input topic"):
         kafka.run(declare)
-
-
-@pytest.mark.slow
-@pytest.mark.timeout(600)
-def test_killed_at_every_step_the_output_is_exact(kafka_broker: Broker, tmp_path: Path, prefix: str) -> None:
-    topics = KafkaTopics(kafka_broker.servers)
-    topics.create(f"{prefix}.in", 4)
-    topics.append(f"{prefix}.in", [Record(None, json.dumps({"id": i}).encode(), i) for i in range(RECORDS)])
-    for point in ("sent:2", "committed:1", "sent:1", ""):
-        lines = run_child(tmp_path, kafka_broker, prefix, point)
-        told = [line for line in lines if line.startswith(("FAILED", "FENCED", "Traceback"))]
-        assert not told and ("DONE" in lines) == (not point), (point, lines[-10:])
-    copied = Counter(
-        json.loads(stored.record.value or b"")["id"]
-        for info in topics.describe(f"{prefix}.copied").partitions
-        for stored in topics.read(info.place, 0, 1_000_000)
-    )
-    assert max(copied.values()) == 1
-    assert set(range(0, RECORDS, 2)) <= set(copied) <= set(range(RECORDS))
-    assert (
-        len(uncommitted(kafka_broker, f"{prefix}.copied")) > copied.total()
-    )  # some died inside a transaction
-    assert sum(latest(topics, f"{prefix}.drawn").values()) == RECORDS
-    topics.close()
-
-
-def latest(topics: KafkaTopics, topic: str) -> dict[int, int]:
-    """A topic of counts as a table; a count never goes back and is never written twice."""
-    table: dict[int, int] = {}
-    for info in topics.describe(topic).partitions:
-        for stored in topics.read(info.place, 0, 1_000_000):
-            row = json.loads(stored.record.value or b"")
-            table[row["k"]] = row["n"]
-    return table
-
-
-def run_child(folder: Path, broker: Broker, prefix: str, point: str) -> list[str]:
-    """Run the container until it kills itself at a point, or is done."""
-    jars = ",".join(map(str, connector_jars()))
-    command = [
-        sys.executable,
-        str(CHILD),
-        str(folder),
-        broker.servers,
-        prefix,
-        jars,
-        *([point] if point else []),
-    ]
-    done = subprocess.run(
-        command,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        start_new_session=True,
-        timeout=120,
-        check=False,
-    )
-    return done.stdout.splitlines()

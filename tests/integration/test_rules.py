@@ -3,34 +3,19 @@
 from __future__ import annotations
 
 import json
+import math
 import threading
 import time
 
 import pytest
 
+from integration.copying import copy_job, ids, lose_tail, reshard_in_the_middle, rows
 from penstock import job, topic
 from penstock.model.errors import ConflictError
 from penstock.model.ids import Fence, TaskId
 from worlds import INTERVAL, World, counted
 
 pytestmark = pytest.mark.spark
-
-
-def copy_job(**options: object) -> None:
-    source = topic("in", schema="id long", partitions=4)
-    target = topic("out", schema="id long", partitions=4)
-
-    @job(reads=source, writes=target, trigger=INTERVAL, **options)
-    def copy(rows):
-        return rows
-
-
-def ids(world: World, name: str = "out") -> list[int]:
-    return sorted(row["id"] for row in world.rows(name))
-
-
-def rows(start: int, end: int) -> list[dict[str, int]]:
-    return [{"id": i} for i in range(start, end)]
 
 
 def test_threads_change_at_every_batch_and_the_output_is_exact(world: World) -> None:
@@ -103,18 +88,7 @@ def test_many_drains_under_load_leave_nothing_unfinished(world: World) -> None:
 
 def test_resharding_a_stateless_job_under_load_loses_and_doubles_nothing(world: World) -> None:
     codes = world.run(copy_job)
-    produced = 0
-    for tasks in (3, 2):
-        produced += world.produce("in", rows(produced, produced + 400))
-        world.until(lambda: len(world.samples) > 0)
-        world.host.stop()  # in the middle: a batch may be in flight
-        spec = codes[0].spec
-        options = spec.options.model_copy(update={"tasks": tasks, "threads": tasks})
-        codes = [type(codes[0])(**{**vars(codes[0]), "spec": spec.model_copy(update={"options": options})})]
-        produced += world.produce("in", rows(produced, produced + 400))
-        world.restart(codes)
-        assert len(world.host.tasks("copy")) == tasks
-    world.settle()
+    produced = reshard_in_the_middle(world, codes)
     assert ids(world) == list(range(produced))
 
 
@@ -136,15 +110,39 @@ def test_a_lost_checkpoint_tail_plans_the_same_batches_again(world: World) -> No
     world.produce("in", rows(0, 1000))
     world.settle()
     world.host.drain(30.0)
-    (checkpoint,) = (world.folder / "checkpoints" / "copy").glob("g1/0")
-    for name in ("offsets", "commits"):
-        newest = sorted(int(p.name) for p in (checkpoint / name).iterdir() if p.name.isdigit())[-3:]
-        for batch in newest:
-            (checkpoint / name / str(batch)).unlink()
+    assert lose_tail(world, "copy", 3) == 3
     world.produce("in", rows(1000, 1200))
     world.restart(codes)
     world.settle()
     assert ids(world) == list(range(1200))
+
+
+def test_a_limit_in_bytes_alone_bounds_each_batch(world: World) -> None:
+    world.topics.create("in", 4)
+    world.produce("in", rows(0, 600))
+    records = 40
+    most = math.ceil(records * world.bus.record_bytes("in"))
+
+    def declare() -> None:
+        source = topic("in", schema="id long", partitions=4)
+
+        @job(reads=source, writes=topic("all", schema="id long"), trigger=INTERVAL)
+        def free(rows):
+            return rows
+
+        @job(reads=source, writes=topic("some", schema="id long"), trigger=INTERVAL, max_bytes_per_batch=most)
+        def bound(rows):
+            return rows
+
+    world.run(declare)
+    world.settle()
+    assert ids(world, "all") == ids(world, "some") == list(range(600))
+    largest = {
+        name: max(s.records_in["in"] for s in world.samples if s.task.job == name)
+        for name in ("free", "bound")
+    }
+    assert largest["bound"] == records < largest["free"]
+    assert all(s.bytes_in <= 1.1 * most for s in world.samples if s.task.job == "bound")
 
 
 def test_swapped_inputs_are_refused_by_name(world: World) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
+from integration.copying import copy_job, ids, rows
 from penstock import job, topic
 from penstock.spark.host import RUNS_KEPT
 from worlds import INTERVAL, World
@@ -14,26 +15,9 @@ from worlds import INTERVAL, World
 pytestmark = pytest.mark.spark
 
 
-def copy_job(**options: object) -> None:
-    source = topic("in", schema="id long", partitions=2)
-    target = topic("out", schema="id long", partitions=2)
-
-    @job(reads=source, writes=target, trigger=INTERVAL, **options)
-    def copy(rows):
-        return rows
-
-
-def ids(world: World) -> list[int]:
-    return sorted(row["id"] for row in world.rows("out"))
-
-
-def numbered(start: int, end: int) -> list[dict[str, int]]:
-    return [{"id": i} for i in range(start, end)]
-
-
 def test_the_second_run_of_a_drained_idle_project_has_no_backlog(world: World) -> None:
     codes = world.run(copy_job)
-    world.produce("in", numbered(0, 300))
+    world.produce("in", rows(0, 300))
     world.settle()
     assert world.host.drain(30.0)
     world.restart(codes)
@@ -97,7 +81,7 @@ def test_a_failure_that_a_drain_sees_first_is_told_and_not_healed(world: World) 
 
 def test_a_drain_that_must_stop_a_batch_says_so_and_the_next_run_does_it_again(world: World) -> None:
     world.topics.create("in", 2)
-    world.produce("in", numbered(0, 20))
+    world.produce("in", rows(0, 20))
     codes = world.run(lambda: picky_job(5.0))
     (task,) = world.host.tasks("pick")
     wait_for(lambda: not task.at_edge())
@@ -110,7 +94,7 @@ def test_a_drain_that_must_stop_a_batch_says_so_and_the_next_run_does_it_again(w
 
 def test_a_job_may_be_removed_before_its_last_batch_is_measured(world: World) -> None:
     world.run(copy_job)
-    world.produce("in", numbered(0, 20))
+    world.produce("in", rows(0, 20))
     wait_for(lambda: ids(world) == list(range(20)))
     assert world.host.drain(30.0)
     world.host.remove("copy")

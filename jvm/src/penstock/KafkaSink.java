@@ -17,7 +17,6 @@ import org.apache.spark.sql.connector.write.DataWriter;
 import org.apache.spark.sql.connector.write.PhysicalWriteInfo;
 import org.apache.spark.sql.connector.write.WriterCommitMessage;
 import org.apache.spark.sql.connector.write.streaming.StreamingDataWriterFactory;
-import org.apache.spark.sql.connector.write.streaming.StreamingWrite;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
@@ -28,15 +27,14 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap;
  * <p>Rows are sent where they are made; with the option `hold` (bytes a Spark partition may make) they come to the
  * driver with their commit message instead, for one transaction. Uses nothing but Kafka's public client.
  */
-final class KafkaSink implements StreamingWrite {
+final class KafkaSink extends PlannedSink {
   /** A send that takes longer than this waited for the broker. */
   private static final long LONG_SEND_NS = 1_000_000;
 
-  private final String sink;
   private final Target target;
 
   KafkaSink(CaseInsensitiveStringMap options, StructType schema) {
-    sink = options.get("sink");
+    super(options.get("sink"));
     target = new Target(options, schema);
   }
 
@@ -58,7 +56,7 @@ final class KafkaSink implements StreamingWrite {
   }
 
   /** What one Spark partition wrote: counts, and the rows themselves where they are held. */
-  static final class Wrote extends LogSink.Message {
+  static final class Wrote extends Message {
     final byte[] rows;
 
     Wrote(String json, byte[] rows) {
@@ -216,24 +214,12 @@ final class KafkaSink implements StreamingWrite {
   }
 
   @Override
-  public boolean useCommitCoordinator() {
-    return false;
-  }
-
-  @Override
   public void commit(long batch, WriterCommitMessage[] messages) {
     if (target.hold > 0) KafkaTransactions.hold(sink, messages);
     try {
-      Planners.get().commitWrite(sink, batch, LogSink.json(messages), DeadLetters.drain(sink));
+      super.commit(batch, messages);
     } finally {
       KafkaTransactions.drop(sink);
     }
-  }
-
-  /** What was sent outside a transaction cannot be taken back: the replay writes the batch again. */
-  @Override
-  public void abort(long batch, WriterCommitMessage[] messages) {
-    DeadLetters.drain(sink);
-    Planners.get().abortWrite(sink, batch, LogSink.json(messages));
   }
 }

@@ -3,17 +3,12 @@ package penstock;
 import com.fasterxml.jackson.databind.JsonNode;
 import java.io.IOException;
 import java.io.UncheckedIOException;
-import java.util.EnumSet;
 import java.util.HashMap;
 import java.util.Iterator;
 import java.util.Map;
-import java.util.Set;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.spark.sql.catalyst.InternalRow;
-import org.apache.spark.sql.connector.catalog.SupportsRead;
-import org.apache.spark.sql.connector.catalog.SupportsWrite;
 import org.apache.spark.sql.connector.catalog.Table;
-import org.apache.spark.sql.connector.catalog.TableCapability;
 import org.apache.spark.sql.connector.catalog.TableProvider;
 import org.apache.spark.sql.connector.expressions.Transform;
 import org.apache.spark.sql.connector.read.InputPartition;
@@ -22,12 +17,6 @@ import org.apache.spark.sql.connector.read.PartitionReaderFactory;
 import org.apache.spark.sql.connector.read.Scan;
 import org.apache.spark.sql.connector.read.ScanBuilder;
 import org.apache.spark.sql.connector.read.streaming.MicroBatchStream;
-import org.apache.spark.sql.connector.write.LogicalWriteInfo;
-import org.apache.spark.sql.connector.write.SupportsTruncate;
-import org.apache.spark.sql.connector.write.Write;
-import org.apache.spark.sql.connector.write.WriteBuilder;
-import org.apache.spark.sql.connector.write.streaming.StreamingWrite;
-import org.apache.spark.sql.internal.connector.SupportsStreamingUpdateAsAppend;
 import org.apache.spark.sql.kafka010.KafkaBatchInputPartition;
 import org.apache.spark.sql.kafka010.KafkaBatchReaderFactory$;
 import org.apache.spark.sql.kafka010.KafkaOffsetRange;
@@ -91,20 +80,9 @@ public final class KafkaSource implements TableProvider {
     }
   }
 
-  private static final class KafkaTable implements SupportsRead, SupportsWrite {
-    @Override
-    public String name() {
-      return "penstock kafka";
-    }
-
-    @Override
-    public StructType schema() {
-      return SCHEMA;
-    }
-
-    @Override
-    public Set<TableCapability> capabilities() {
-      return EnumSet.of(TableCapability.MICRO_BATCH_READ, TableCapability.STREAMING_WRITE, TableCapability.ACCEPT_ANY_SCHEMA);
+  private static final class KafkaTable extends PlannedTable {
+    KafkaTable() {
+      super("penstock kafka", SCHEMA, info -> new KafkaSink(info.options(), info.schema()));
     }
 
     @Override
@@ -119,46 +97,9 @@ public final class KafkaSource implements TableProvider {
 
         @Override
         public MicroBatchStream toMicroBatchStream(String checkpoint) {
-          return new PlannedStream(stream, readers, Ranges::new);
+          return new PlannedStream(stream, readers, PlannedTable.Part::new);
         }
       };
-    }
-
-    @Override
-    public WriteBuilder newWriteBuilder(LogicalWriteInfo info) {
-      return new KafkaWriteBuilder(info);
-    }
-  }
-
-  /** Update mode is an upsert log: each new value of a key is appended. */
-  private static final class KafkaWriteBuilder implements WriteBuilder, SupportsTruncate, SupportsStreamingUpdateAsAppend {
-    private final LogicalWriteInfo info;
-
-    KafkaWriteBuilder(LogicalWriteInfo info) {
-      this.info = info;
-    }
-
-    @Override
-    public WriteBuilder truncate() {
-      return this;
-    }
-
-    @Override
-    public Write build() {
-      return new Write() {
-        @Override
-        public StreamingWrite toStreaming() {
-          return new KafkaSink(info.options(), info.schema());
-        }
-      };
-    }
-  }
-
-  static final class Ranges implements InputPartition {
-    final String json;
-
-    Ranges(String json) {
-      this.json = json;
     }
   }
 
@@ -172,7 +113,7 @@ public final class KafkaSource implements TableProvider {
     @Override
     public PartitionReader<InternalRow> createReader(InputPartition partition) {
       try {
-        return new Chain(PlannedStream.JSON.readTree(((Ranges) partition).json).elements(), settings(client));
+        return new Chain(PlannedStream.JSON.readTree(((PlannedTable.Part) partition).json).elements(), settings(client));
       } catch (IOException e) {
         throw new UncheckedIOException(e);
       }

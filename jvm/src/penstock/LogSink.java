@@ -8,19 +8,16 @@ import java.util.Arrays;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.connector.write.DataWriter;
 import org.apache.spark.sql.connector.write.PhysicalWriteInfo;
-import org.apache.spark.sql.connector.write.WriterCommitMessage;
 import org.apache.spark.sql.connector.write.streaming.StreamingDataWriterFactory;
-import org.apache.spark.sql.connector.write.streaming.StreamingWrite;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
-/** Driver's side of writing: hands what the Spark partitions wrote to the planner, which commits all of it or nothing. */
-final class LogSink implements StreamingWrite {
-  private final String sink;
+/** Rows into segment files of the embedded log, which the planner commits. */
+final class LogSink extends PlannedSink {
   private final Target target;
 
   LogSink(CaseInsensitiveStringMap options, StructType schema) {
-    sink = options.get("sink");
+    super(options.get("sink"));
     target = new Target(options, schema);
   }
 
@@ -63,14 +60,6 @@ final class LogSink implements StreamingWrite {
     }
   }
 
-  static class Message implements WriterCommitMessage {
-    final String json;
-
-    Message(String json) {
-      this.json = json;
-    }
-  }
-
   @Override
   public StreamingDataWriterFactory createStreamingWriterFactory(PhysicalWriteInfo info) {
     return new Writers(target);
@@ -87,26 +76,5 @@ final class LogSink implements StreamingWrite {
     public DataWriter<InternalRow> createWriter(int partition, long task, long batch) {
       return new LogWriter(target, partition + batch);
     }
-  }
-
-  @Override
-  public boolean useCommitCoordinator() {
-    return false;
-  }
-
-  @Override
-  public void commit(long batch, WriterCommitMessage[] messages) {
-    Planners.get().commitWrite(sink, batch, json(messages), DeadLetters.drain(sink));
-  }
-
-  /** Spark aborts after any failure, even one after the commit landed: the planner deletes only what no commit holds. */
-  @Override
-  public void abort(long batch, WriterCommitMessage[] messages) {
-    DeadLetters.drain(sink);
-    Planners.get().abortWrite(sink, batch, json(messages));
-  }
-
-  static String[] json(WriterCommitMessage[] messages) {
-    return Arrays.stream(messages).filter(m -> m instanceof Message).map(m -> ((Message) m).json).toArray(String[]::new);
   }
 }

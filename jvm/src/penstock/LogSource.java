@@ -1,12 +1,7 @@
 package penstock;
 
-import java.util.EnumSet;
 import java.util.Map;
-import java.util.Set;
-import org.apache.spark.sql.connector.catalog.SupportsRead;
-import org.apache.spark.sql.connector.catalog.SupportsWrite;
 import org.apache.spark.sql.connector.catalog.Table;
-import org.apache.spark.sql.connector.catalog.TableCapability;
 import org.apache.spark.sql.connector.catalog.TableProvider;
 import org.apache.spark.sql.connector.expressions.Transform;
 import org.apache.spark.sql.connector.read.InputPartition;
@@ -16,13 +11,7 @@ import org.apache.spark.sql.connector.read.Scan;
 import org.apache.spark.sql.connector.read.ScanBuilder;
 import org.apache.spark.sql.connector.read.SupportsPushDownRequiredColumns;
 import org.apache.spark.sql.connector.read.streaming.MicroBatchStream;
-import org.apache.spark.sql.connector.write.LogicalWriteInfo;
-import org.apache.spark.sql.connector.write.SupportsTruncate;
-import org.apache.spark.sql.connector.write.Write;
-import org.apache.spark.sql.connector.write.WriteBuilder;
-import org.apache.spark.sql.connector.write.streaming.StreamingWrite;
 import org.apache.spark.sql.catalyst.InternalRow;
-import org.apache.spark.sql.internal.connector.SupportsStreamingUpdateAsAppend;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 import org.apache.spark.sql.vectorized.ColumnarBatch;
@@ -52,30 +41,14 @@ public final class LogSource implements TableProvider {
     return new LogTable();
   }
 
-  private static final class LogTable implements SupportsRead, SupportsWrite {
-    @Override
-    public String name() {
-      return "penstock log";
-    }
-
-    @Override
-    public StructType schema() {
-      return SCHEMA;
-    }
-
-    @Override
-    public Set<TableCapability> capabilities() {
-      return EnumSet.of(TableCapability.MICRO_BATCH_READ, TableCapability.STREAMING_WRITE, TableCapability.ACCEPT_ANY_SCHEMA);
+  private static final class LogTable extends PlannedTable {
+    LogTable() {
+      super("penstock log", SCHEMA, info -> new LogSink(info.options(), info.schema()));
     }
 
     @Override
     public ScanBuilder newScanBuilder(CaseInsensitiveStringMap options) {
       return new LogScanBuilder(options.get("stream"));
-    }
-
-    @Override
-    public WriteBuilder newWriteBuilder(LogicalWriteInfo info) {
-      return new LogWriteBuilder(info.options(), info.schema());
     }
   }
 
@@ -103,7 +76,7 @@ public final class LogSource implements TableProvider {
 
         @Override
         public MicroBatchStream toMicroBatchStream(String checkpoint) {
-          return new PlannedStream(stream, new LogReaders(wanted.fieldNames()), LogPartition::new);
+          return new PlannedStream(stream, new LogReaders(wanted.fieldNames()), PlannedTable.Part::new);
         }
 
         @Override
@@ -116,14 +89,6 @@ public final class LogSource implements TableProvider {
           return "penstock log " + stream;
         }
       };
-    }
-  }
-
-  static final class LogPartition implements InputPartition {
-    final String json;
-
-    LogPartition(String json) {
-      this.json = json;
     }
   }
 
@@ -146,33 +111,7 @@ public final class LogSource implements TableProvider {
 
     @Override
     public PartitionReader<ColumnarBatch> createColumnarReader(InputPartition partition) {
-      return new LogReader(((LogPartition) partition).json, columns);
-    }
-  }
-
-  /** Update mode is an upsert log: each new value of a key is appended. */
-  private static final class LogWriteBuilder implements WriteBuilder, SupportsTruncate, SupportsStreamingUpdateAsAppend {
-    private final CaseInsensitiveStringMap options;
-    private final StructType schema;
-
-    LogWriteBuilder(CaseInsensitiveStringMap options, StructType schema) {
-      this.options = options;
-      this.schema = schema;
-    }
-
-    @Override
-    public WriteBuilder truncate() {
-      return this;
-    }
-
-    @Override
-    public Write build() {
-      return new Write() {
-        @Override
-        public StreamingWrite toStreaming() {
-          return new LogSink(options, schema);
-        }
-      };
+      return new LogReader(((PlannedTable.Part) partition).json, columns);
     }
   }
 }

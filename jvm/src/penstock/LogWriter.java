@@ -117,7 +117,7 @@ final class LogWriter implements DataWriter<InternalRow> {
     TaskContext context = TaskContext.get();
     if (context != null) context.taskMetrics().outputMetrics().setRecordsWritten(records);
     String name = path == null ? "" : Paths.get(target.root).relativize(path).toString();
-    return new LogSink.Message("{\"file\":\"" + name + "\",\"chunks\":[" + chunks + "]}");
+    return new PlannedSink.Message("{\"file\":\"" + name + "\",\"chunks\":[" + chunks + "]}");
   }
 
   @Override

@@ -268,6 +268,31 @@ def test_only_old_orphans_are_swept(make: Callable[..., EmbeddedLog], time: Time
     assert len(log.read(PLACE, 0, 99)) == 7
 
 
+def test_what_a_crashed_writer_left_goes_and_what_a_running_one_still_writes_stays(
+    make: Callable[..., EmbeddedLog], time: Time
+) -> None:
+    """Both files are newer than all that is committed; only time, and who still writes, tells them apart."""
+    log = make(orphan_age_seconds=3600.0)
+    log.create("t", 1)
+    fill(log, 1)
+    kept = files(log)
+    parts = [(PLACE, Rows.of([Record(None, b"x", 1)]))]
+    (dead,), (alive,) = (write_chunks(log.folder, "writer-0", parts, durable=False) for _ in range(2))
+    orphans = {dead.chunk.path, alive.chunk.path}
+    for name in orphans:
+        os.utime(log.folder / name, (time.now, time.now))
+    for _ in range(6):  # three hours, half an hour at a time
+        time.now += 1800
+        os.utime(log.folder / alive.chunk.path, (time.now, time.now))
+        log.maintain()
+        orphans -= set() if time.now <= 1_000_000.0 + 3600.0 else {dead.chunk.path}
+        assert files(log) == kept | orphans
+    log.commit(BatchCommit("writer-0", Fence(1, 1), 0, {}, {}, written=(alive,)))
+    time.now += 7200
+    log.maintain()
+    assert files(log) == kept | {alive.chunk.path} and len(log.read(PLACE, 0, 9)) == 4
+
+
 def test_an_idle_log_is_left_in_peace(make: Callable[..., EmbeddedLog], time: Time) -> None:
     log = make(retention_seconds=30.0, orphan_seconds=600.0)
     log.create("t", 1, {"retention.ms": "1000"})

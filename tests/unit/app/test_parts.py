@@ -20,8 +20,10 @@ from penstock.app.parts import (
 from penstock.app.settings import Settings, load_settings
 from penstock.authoring import Pipeline, load_pipeline
 from penstock.model.errors import ConflictError
+from penstock.model.records import Record
 from penstock.spark.bus import LogBus
 from penstock.spark.kafka import KafkaBus
+from penstock.spark.session import _conf as session_conf
 
 
 def settings(folder: Path, **overrides: str) -> Settings:
@@ -159,6 +161,38 @@ packages = ["org:one:1", "org:two:2"]
     assert (held.slots, held.heap, held.name) == (3, "700m", "penstock-shop")
     assert held.conf["spark.jars.packages"] == "org:own:0,org:one:1,org:two:2"
     assert held.conf["spark.sql.shuffle.partitions"] == "5"
+
+
+def test_durable_alone_says_whether_commits_and_checkpoints_are_synced(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    synced: list[int] = []
+    monkeypatch.setattr(os, "fsync", synced.append)
+    counts: dict[str, int] = {}
+    for value in ("true", "false"):
+        held = settings(tmp_path / value, bus__durable=value)
+        topics = open_topics(held)
+        topics.create("a", 1)
+        synced.clear()
+        topics.append("a", [Record(None, b"x", 0)])
+        counts[value] = len(synced)
+        topics.close()
+        options = session_conf(container_settings(held, "shop"))["spark.driver.extraJavaOptions"]
+        assert f"-Dpenstock.checkpoint.sync={value}" in options
+    assert counts["true"] >= 1 and counts["false"] == 0
+
+
+@pytest.mark.parametrize("least", [1, 3])
+def test_the_least_number_of_executors_alone_says_what_a_cluster_begins_with(
+    tmp_path: Path, least: int
+) -> None:
+    held = settings(tmp_path, spark__master="spark://localhost:7077", executors__min=str(least))
+    conf = session_conf(container_settings(held, "shop"))
+    names = ("minExecutors", "initialExecutors")
+    assert [conf[f"spark.dynamicAllocation.{name}"] for name in names] == [str(least)] * 2
+    assert "spark.dynamicAllocation.minExecutors" not in session_conf(
+        container_settings(settings(tmp_path), "x")
+    )
 
 
 def test_jobs_travel_with_their_functions_and_all_topics(tmp_path: Path) -> None:

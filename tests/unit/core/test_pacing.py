@@ -421,6 +421,13 @@ def test_a_target_that_is_met_is_not_corrected(achieved: float) -> None:
     assert set(corrections(pilot_of(fleet), 6)) == {1.0}
 
 
+@pytest.mark.parametrize(("ratio", "corrected"), [(0.98, True), (0.96, True), (0.94, False), (0.5, False)])
+def test_the_target_ratio_alone_says_what_counts_as_met(ratio: float, corrected: bool) -> None:
+    fleet = one_job(5_000.0, 5, scaling=ScalingKnobs(target_ratio=ratio))
+    lagging(fleet, 0.95)
+    assert (max(corrections(pilot_of(fleet), 6)) > 1.0) == corrected
+
+
 def test_skew_is_no_reason_to_correct_the_target() -> None:
     """The busiest of its instances does half again as much as the mean: more threads would not help."""
     fleet = one_job(5_000.0, 5)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import uuid
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -125,6 +126,14 @@ def test_a_batch_of_an_older_generation_does_not_say_where_this_one_stands(log: 
     made = planner(log, fence=Fence(2, 1), initial=at(4, 4))
     again = TaskPlanner(made.layout, LogBus(log), TaskStart(at(4, 4), old), lambda threads: None)
     assert again.positions() == at(4, 4)
+
+
+@pytest.mark.parametrize(("records", "expected"), [(None, 900), (25, 25), (7, 7)])
+def test_a_limit_in_bytes_alone_bounds_a_batch(log: EmbeddedLog, records: int | None, expected: int) -> None:
+    put(log, 600, 300)
+    most = None if records is None else math.ceil(records * LogBus(log).record_bytes("in"))
+    made = planner(log, max_bytes_per_batch=most)
+    assert sum(ends(made, batch(made, 0, made.initial_offset(0)))) == expected
 
 
 # -- what a batch reads --------------------------------------------------------------------------------------------

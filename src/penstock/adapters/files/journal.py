@@ -2,7 +2,8 @@
 
 Rules: one entry, one line, written at once and never changed. A torn last line is what a crash leaves, and normal; a
 line inside that cannot be read is passed over and said. A disk that takes nothing loses entries, which is counted and
-said once there is room again, and stops nothing. Readers may follow a run that other processes write.
+said once there is room again, and stops nothing. Readers may follow a run that other processes write. A journal that has
+outgrown its bound is thinned (thinning.py) into a new file that takes the old one's place in one step.
 """
 
 from __future__ import annotations
@@ -10,10 +11,12 @@ from __future__ import annotations
 import json
 import os
 import threading
+from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from penstock.adapters.files.codec import decode, encode
+from penstock.adapters.files.thinning import POSITION, Marker, read_marker, thin
 from penstock.model.decisions import Decision
 from penstock.model.errors import EnvironmentProblem, MissingError
 from penstock.model.ids import check_name
@@ -22,10 +25,15 @@ from penstock.model.status import RunEvent, RunHeader, RunHistory, RunStatus
 from penstock.ports.journal import Entry
 
 JOURNAL = "journal.jsonl"
+JOURNAL_BYTES = 64 << 20
+"""Bound of a journal: a small pipeline writes about 10 MB an hour, so its newest hour and a half stay whole."""
+_NEXT = "journal.jsonl.next"
 LOST = "lost"
 """Kind of the event that stands for entries that could not be written."""
 UNREADABLE = "unreadable"
 """Kind of the event that stands for a line which cannot be read."""
+DROPPED = "dropped"
+"""Kind of the event that stands for events and decisions which the bound left no room for."""
 
 _ENTRY = "entry"
 _KINDS: dict[str, type[Any]] = {
@@ -42,18 +50,20 @@ _NAMES = {kind: name for name, kind in _KINDS.items()}
 class FileJournal:
     """`ports.journal.Journal` of one run; many threads may write."""
 
-    def __init__(self, runs: Path, run: str) -> None:
+    def __init__(self, runs: Path, run: str, bound_bytes: int = JOURNAL_BYTES) -> None:
         """Opens the journal of `run` under the folder of runs, made where it is not there."""
         self.folder = Path(runs) / check_name("run", run)
+        self._bound = self._thin_at = bound_bytes
         self.lost = 0
         """Entries in a row that the disk did not take."""
         self._lock = threading.Lock()
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
-            self._file = os.open(self.folder / JOURNAL, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
-            size = os.fstat(self._file).st_size
-            if size and os.pread(self._file, 1, size - 1) != b"\n":
-                os.write(self._file, b"\n")  # ends a torn line, so that it cannot spoil the next entry
+            (self.folder / _NEXT).unlink(missing_ok=True)  # of a writer that died over a thinning
+            self._file = _open(self.folder / JOURNAL)
+            self._size = os.fstat(self._file).st_size
+            if self._size and os.pread(self._file, 1, self._size - 1) != b"\n":
+                self._put(b"\n")  # ends a torn line, so that it cannot spoil the next entry
         except OSError as error:
             raise EnvironmentProblem(
                 f"The run's journal in {self.folder} cannot be written ({error.strerror}); free the disk or mend its rights."
@@ -72,16 +82,39 @@ class FileJournal:
                 self.lost = 0 if self._put(note.encode() + b"\n") else self.lost
             if self.lost or not self._put(line.encode() + b"\n"):
                 self.lost += 1
+            elif self._size > self._thin_at:
+                self._thin()
 
     def _put(self, line: bytes) -> bool:
         """Whether the disk took all of it; half a line is ended before the next one."""
         data = memoryview(line)
         try:
             while data:
-                data = data[os.write(self._file, data) :]
+                written = os.write(self._file, data)
+                self._size += written
+                data = data[written:]
         except OSError:
             return False
         return True
+
+    def _thin(self) -> None:
+        """Puts a thinned journal in this one's place; where the disk refuses, this one stays, and grows on."""
+        path, following = self.folder / JOURNAL, self.folder / _NEXT
+        try:
+            with following.open("wb") as file:
+                file.write(thin(path.read_bytes(), self._bound))
+                file.flush()
+                os.fsync(file.fileno())
+            newer = _open(following)
+            os.replace(following, path)
+        except OSError:
+            with suppress(OSError):
+                following.unlink(missing_ok=True)
+        else:
+            os.close(self._file)
+            self._file = newer
+            self._size = os.fstat(newer).st_size
+        self._thin_at = max(self._bound, self._size + self._bound // 4)
 
     def close(self) -> None:
         with self._lock:
@@ -113,7 +146,7 @@ class FileRuns:
         )
 
     def follow(self, run: str | None = None, after: int = 0) -> tuple[list[Entry], int]:
-        """Positions are bytes of the file: 0 is its beginning."""
+        """Positions are bytes of the journal as it was written, whatever was thinned since: 0 is its beginning."""
         return read_entries(self._path(self._find(run).run), after)
 
     def _path(self, run: str) -> Path:
@@ -142,14 +175,43 @@ def _header(path: Path) -> RunHeader | None:
 
 
 def read_entries(path: Path, after: int) -> tuple[list[Entry], int]:
-    """Entries from byte `after` to the last whole line, and where that ends."""
+    """Entries from position `after` to the last whole line, and the position where that ends."""
+    entries: list[Entry] = []
     with path.open("rb") as file:
-        file.seek(after)
+        first = file.readline()
+        marker = read_marker(file.readline())
+        if marker is None:
+            file.seek(after)
+        else:
+            entries += _head(path, file, marker, after, first)
+            after = max(after, marker.position)
+            file.seek(after - marker.position, os.SEEK_CUR)
         data = file.read()
     whole = data.rfind(b"\n") + 1
+    entries += _decoded(path, data[:whole].splitlines())
+    return entries, after + whole
+
+
+def _head(path: Path, file: BinaryIO, marker: Marker, after: int, first: bytes) -> list[Entry]:
+    """What a thinned journal kept of its older part, past a position; leaves the file where the tail begins."""
+    if after >= marker.position:
+        file.seek(marker.head_bytes, os.SEEK_CUR)
+        return []
+    entries = _decoded(path, [first]) if after < len(first) else []
+    if marker.dropped:
+        text = (
+            f"The oldest {marker.dropped} events and decisions of this journal are gone: "
+            "it has outgrown its bound, which keeps the newest."
+        )
+        entries.append(RunEvent(marker.dropped_at, DROPPED, text))
+    lines = file.read(marker.head_bytes).splitlines()
+    return entries + _decoded(path, [line for line in lines if json.loads(line)[POSITION] > after])
+
+
+def _decoded(path: Path, lines: list[bytes]) -> list[Entry]:
     entries: list[Entry] = []
     newest = 0.0
-    for line in data[:whole].splitlines():
+    for line in lines:
         try:
             entry = _entry(line)
         except (ValueError, TypeError, KeyError) as error:
@@ -157,7 +219,11 @@ def read_entries(path: Path, after: int) -> tuple[list[Entry], int]:
             entry = RunEvent(newest, UNREADABLE, text, details=line.decode(errors="replace"))
         newest = getattr(entry, "at", newest)
         entries.append(entry)
-    return entries, after + whole
+    return entries
+
+
+def _open(path: Path) -> int:
+    return os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
 
 
 def _entry(line: bytes) -> Entry:
