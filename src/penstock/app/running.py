@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping
+from collections.abc import Set as AbstractSet
 from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -31,7 +32,7 @@ from penstock.control.autoscaler import Autoscaler, Room
 from penstock.control.reporting import Reporter, Tender
 from penstock.core.controller.strategy import strategy_named
 from penstock.model.errors import SpecError
-from penstock.model.status import Phase, RunEvent, RunHeader, RunStatus
+from penstock.model.status import JobState, Phase, RunEvent, RunHeader, RunStatus
 from penstock.ports.clock import Clock
 from penstock.ports.services import RunRequest
 from penstock.ports.topics import Topics
@@ -40,7 +41,14 @@ if TYPE_CHECKING:
     from penstock.spark.host import Host
 
 LOOK_SECONDS = 0.5
+OVER: frozenset[JobState] = frozenset({"stopped", "drained", "failed", "fenced"})
+"""States that a job does not leave by itself."""
 Progress = Callable[[str], None]
+
+
+def end_of(states: AbstractSet[JobState]) -> Phase:
+    """How a run has ended, by how its jobs stand."""
+    return "failed" if states & {"failed", "fenced"} else "ended"
 
 
 def load_checked(file: Path) -> Pipeline:
@@ -182,8 +190,13 @@ class PipelineRun:
         if self.reporter.phase in ("ended", "failed"):
             return True
         clean = self.settle(timeout_seconds)
-        self.end("ended")
+        self.end(self.outcome())
         return clean
+
+    def outcome(self) -> Phase:
+        """How a run ends whose jobs stand as they do: one that failed, or was fenced off, has not done its work."""
+        assert self._host is not None
+        return end_of({self._host.state(name) for name in self.header.jobs})
 
     def settle(self, timeout_seconds: float) -> bool:
         """The same, and the run is not over yet."""
@@ -230,7 +243,7 @@ class PipelineRun:
         self.loops.stop()
         with self._lock:
             self._closed = True
-        if self._host is not None and not self._host.trouble():
+        if self._host is not None:
             self._host.stop()
         if self._session is not None:
             from penstock.spark.session import stop_session
@@ -270,13 +283,9 @@ class _Ending:
             return None
         if self._run.reporter.phase != "running":
             return None
-        states = {self._host.state(name) for name in self._run.header.jobs}
-        if states == {"stopped"}:
+        if {self._host.state(name) for name in self._run.header.jobs} <= OVER:
             self._run.look_again()
-            self._run.end("ended")
-            return None
-        if states == {"fenced"}:
-            self._run.end("failed")
+            self._run.end(self._run.outcome())
             return None
         return now + LOOK_SECONDS
 
