@@ -42,7 +42,7 @@ class Restarts:
             self.failures = 0
         self._works_since = None
         self.failures += 1
-        self.fruitless = 1 if moved else self.fruitless + 1
+        self.fruitless = 0 if moved else self.fruitless + 1
         return backoff_seconds(self.failures)
 
 

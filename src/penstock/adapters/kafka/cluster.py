@@ -139,6 +139,24 @@ class Cluster:
 
         self._of_coordinator(ask)
 
+    def delete_group(self, group: str) -> bool:
+        """Delete a consumer group with its offsets; False when there is none."""
+        admin = self.admin
+
+        def ask() -> bool:
+            future = admin.delete_consumer_groups([group], request_timeout=self.connection.timeout_seconds)[
+                group
+            ]
+            try:
+                future.result()
+            except confluent().KafkaException as error:
+                if code_is(error.args[0], "GROUP_ID_NOT_FOUND"):
+                    return False
+                raise
+            return True
+
+        return self._of_coordinator(ask)
+
     def _of_coordinator(self, ask: Callable[[], _Answer]) -> _Answer:
         """An answer about a group; a broker that just started says for a while that it isn't ready for groups."""
         deadline = time.monotonic() + self.connection.timeout_seconds

@@ -153,6 +153,10 @@ class KafkaTopics:
         entries = self._cluster.group_offsets(reader)
         return {TopicPartition(e.topic, e.partition): e.offset for e in entries}
 
+    def forget_reader(self, reader: str) -> bool:
+        """The consumer group goes, with the notes that exactly-once jobs keep in it."""
+        return self._cluster.delete_group(reader)
+
     def marked_progress(
         self, reader: str, places: Sequence[TopicPartition], *, stable: bool = True
     ) -> dict[TopicPartition, tuple[int, str]]:

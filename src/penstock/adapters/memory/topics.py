@@ -140,6 +140,10 @@ class MemoryTopics:
         with self._lock:
             return {place: offset for place, (offset, _) in self._progress.get(reader, {}).items()}
 
+    def forget_reader(self, reader: str) -> bool:
+        with self._lock:
+            return bool(self._progress.pop(reader, None))
+
     def readers(self, topic: str) -> list[ReaderProgress]:
         with self._lock:
             self._find(topic)
