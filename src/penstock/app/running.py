@@ -27,10 +27,12 @@ from penstock.app.parts import (
     reads_and_writes,
 )
 from penstock.app.settings import Settings, load_settings
+from penstock.app.sizes import SizesKept, read_sizes
 from penstock.authoring import Pipeline, check_pipeline, load_pipeline
 from penstock.control.autoscaler import Autoscaler, Room
 from penstock.control.reporting import Reporter, Tender
 from penstock.core.controller.strategy import strategy_named
+from penstock.core.jobs.first_sizes import first_sizes
 from penstock.model.errors import SpecError
 from penstock.model.status import JobState, Phase, RunEvent, RunHeader, RunStatus
 from penstock.ports.clock import Clock
@@ -165,16 +167,34 @@ class PipelineRun:
         self._tender = Tender(host, self._journal)
         self.reporter = Reporter(spec, host, self.autoscaler, self._tender, self._journal)
         bus = make_bus(settings, self.topics)
+        sizes = self._first_sizes()
         for code in job_codes(self._plan.pipeline):
             progress(f"starting job {code.spec.name}")
-            host.add(code, bus, available_now=self._plan.available_now)
+            host.add(code, bus, available_now=self._plan.available_now, threads=sizes[code.spec.name])
         self.reporter.phase = "running"
         self.loops.start("tender", self._tender)
         self.loops.start("autoscaler", _Shared(self.autoscaler, self._observing))
         self.loops.start("reporter", self.reporter)
         self.loops.start("end", _Ending(self, host))
+        self.loops.start("sizes", SizesKept(settings.work, spec.jobs, host))
         if settings.bus.kind == "log":
             self.loops.start("upkeep", _Housework(self))
+
+    def _first_sizes(self) -> dict[str, int]:
+        """Threads that jobs begin with; where they are not the declared ones, that is said."""
+        settings, jobs = self._plan.settings, self._plan.pipeline.spec.jobs
+        slots = (
+            settings.spark.slots
+            if settings.spark.local
+            else settings.executors.slots * settings.executors.max
+        )
+        fixed = self._plan.strategy == "static"
+        sizes = first_sizes(jobs, {} if fixed else read_sizes(settings.work), slots)
+        for job in jobs:
+            if sizes[job.name] != job.options.threads:
+                text = f"{job.name} begins with {sizes[job.name]} threads, as the run before left it."
+                self._journal.write(RunEvent(self._clock.now(), "size", text, job.name))
+        return sizes
 
     def status(self) -> RunStatus:
         """How everything stands now; once it is over, how it stood at the end."""
