@@ -15,6 +15,19 @@ from worlds import INTERVAL, World
 pytestmark = pytest.mark.spark
 
 
+def dawdling() -> Callable[[Any], Any]:
+    """Made here so that it travels to workers by value."""
+
+    def dawdle(batches: Any) -> Any:
+        import time
+
+        for batch in batches:
+            time.sleep(0.5)
+            yield batch
+
+    return dawdle
+
+
 def slow_copy() -> None:
     """Takes half a second for a batch that has records."""
     source = topic("in", schema="id long", partitions=2)
@@ -22,7 +35,7 @@ def slow_copy() -> None:
 
     @job(reads=source, writes=target, trigger=INTERVAL)
     def work(rows):
-        return rows.mapInPandas(dawdle, "id long")
+        return rows.mapInPandas(dawdling(), "id long")
 
 
 def slow_sum() -> None:
@@ -31,16 +44,8 @@ def slow_sum() -> None:
 
     @job(reads=source, writes=target, mode="update", trigger=INTERVAL, state_partitions=2)
     def work(rows):
-        slow = rows.mapInPandas(dawdle, "id long")
+        slow = rows.mapInPandas(dawdling(), "id long")
         return slow.groupBy((slow["id"] % 2).alias("bucket")).count().withColumnRenamed("count", "n")
-
-
-def dawdle(batches: Any) -> Any:
-    import time
-
-    for batch in batches:
-        time.sleep(0.5)
-        yield batch
 
 
 def read_through(world: World) -> int:
@@ -66,7 +71,7 @@ def test_a_batch_that_was_stopped_is_finished_and_no_other_begins(
 ) -> None:
     codes = world.run(declare)
     world.produce("in", numbered(0, 10))
-    world.settle()
+    world.settle(20.0)
     world.produce("in", numbered(10, 20))
     (task,) = world.host.tasks("work")
     wait_for(lambda: not task.at_edge())
@@ -79,7 +84,7 @@ def test_a_batch_that_was_stopped_is_finished_and_no_other_begins(
     assert read_through(world) == 20
     assert world.host.state("work") == "drained"
     world.restart(codes)
-    world.settle()
+    world.settle(20.0)
     assert read_through(world) == 30
 
 
@@ -149,7 +154,7 @@ def test_topics_that_do_not_answer_hold_up_neither_status_nor_changes(
     if blocked == "starting":
         assert task._query is not None
         world.produce("in", [{"id": i} for i in range(3)])
-        world.settle()
+        world.settle(20.0)
         task.planner.error = RuntimeError("it was struck by lightning")
         task._query.stop()
         wait_for(lambda: task.look() == "failed")

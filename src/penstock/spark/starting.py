@@ -6,6 +6,7 @@ their time: whoever calls holds no lock that others wait for.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -23,6 +24,7 @@ from penstock.spark.layout import JobLayout, initial_offsets, open_layout, sweep
 from penstock.spark.offsets import StreamId
 from penstock.spark.planner import TaskLayout, TaskPlanner, TaskStart
 from penstock.spark.slots import Slot, staggered
+from penstock.spark.state_files import sweep_state
 from penstock.spark.stateful import keeps_state
 from penstock.spark.task import Task, TaskPlace
 
@@ -111,6 +113,8 @@ def make_task(
     start = TaskStart(initial, newest, dict(until))
     checkpoint = layout.checkpoint(slot.id.index)
     sweep(checkpoint)
+    if slot.task is None:  # what was left over is of another process
+        sweep_state(checkpoint, time.time())
 
     def limit(threads: int) -> int | None:
         return limit_records(slot.admission, threads)
