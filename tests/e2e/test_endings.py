@@ -103,6 +103,27 @@ def test_a_job_that_fails_again_and_again_is_no_success(commands: Commands) -> N
     assert Counter(row["id"] for row in commands.records("taken")) == Counter(range(6))
 
 
+def test_a_run_begins_with_the_sizes_that_the_one_before_left(commands: Commands) -> None:
+    project = str(commands.project)
+    change(commands, 'trigger="500ms"', 'trigger="500ms", threads=3')
+    first = commands.run("run", project, "--available-now", "--plain")
+    assert first.returncode == 0 and "copy: " in first.stdout
+    noted = commands.project / ".penstock" / "sizes.json"
+    assert json.loads(noted.read_text()) == {"copy": [3, 3]}
+    noted.write_text('{"copy": [2, 3]}')
+    second = commands.start("run", project, "--plain", "--for", "3s")
+    try:
+        assert "2 threads" in second.until(lambda line: " copy: " in line)
+        assert second.end() == 0
+    finally:
+        second.kill()
+    told = [
+        json.loads(line) for line in max(commands.project.rglob("journal.jsonl")).read_text().splitlines()
+    ]
+    texts = [entry["text"] for entry in told if entry.get("kind") == "size"]
+    assert texts == ["copy begins with 2 threads, as the run before left it."]
+
+
 SECOND = """
 
 more = topic("more", schema="id long", partitions=2)

@@ -34,7 +34,7 @@ from penstock.spark.planner import TaskPlanner
 from penstock.spark.probe import Probe
 from penstock.spark.reach import CHECK_SECONDS, misplaced_log, misplaced_state
 from penstock.spark.session import jvm, trouble_of
-from penstock.spark.slots import Slot, drain_tasks, share_evenly
+from penstock.spark.slots import JOIN_SECONDS, Slot, drain_tasks, share_evenly
 from penstock.spark.starting import (
     HostedJob,
     check_tasks,
@@ -318,7 +318,7 @@ class Host:
             slots = [(job, slot) for job in held for slot in job.slots]
             for _, slot in slots:
                 slot.end()
-        self._wait_for_start()
+        self._wait_for_start(timeout_seconds)
         clean = drain_tasks([slot.task for _, slot in slots if slot.task is not None], timeout_seconds)
         for job, slot in slots:
             if slot.task is not None and slot.task.stopped_inside() and time.monotonic() < deadline:
@@ -330,10 +330,10 @@ class Host:
             clean = all(slot.task.ended_clean() for _, slot in slots if slot.task is not None)
         return clean
 
-    def _wait_for_start(self) -> None:
-        """Until a start that was under way has come to its end."""
-        with self._starts:
-            return
+    def _wait_for_start(self, timeout_seconds: float) -> None:
+        """Until a start that was under way has come to its end: one that comes later sees that all ends."""
+        if self._starts.acquire(timeout=max(0.0, timeout_seconds)):
+            self._starts.release()
 
     def stop(self) -> None:
         """Stop all tasks at once; nothing to do where Spark is gone."""
@@ -343,7 +343,7 @@ class Host:
                 slot.end()
         if trouble_of(self._session):
             return
-        self._wait_for_start()
+        self._wait_for_start(JOIN_SECONDS)
         for slot in slots:
             if slot.task is not None and slot.task.state in ("running", "draining"):
                 slot.task.stop()
