@@ -35,7 +35,7 @@ def sweep_state(checkpoint: Path, now: float) -> int:
 
 
 def _old_files(store: Path, now: float) -> list[Path]:
-    files = [file for name in _FOLDERS for file in (store / name).glob("*") if file.is_file()]
+    files = [file for name in _FOLDERS for file in (store / name).glob("[!.]*") if file.is_file()]
     return [file for file in files if now - file.stat().st_mtime >= GRACE_SECONDS]
 
 

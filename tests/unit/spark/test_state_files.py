@@ -23,6 +23,7 @@ def store(tmp_path: Path) -> Path:
         "SSTs/b-2.sst",
         "SSTs/left-3.sst",
         "SSTs/young-4.sst",
+        "SSTs/.a-1.sst.crc",
         "logs/c-5.log",
         "logs/left-6.log",
     ):
@@ -52,7 +53,7 @@ def names(store: Path) -> set[str]:
 
 def test_old_files_that_no_version_names_go(tmp_path: Path, store: Path) -> None:
     assert sweep_state(tmp_path, NOW) == 2
-    assert names(store) == {"a-1.sst", "b-2.sst", "young-4.sst", "c-5.log"}
+    assert names(store) == {"a-1.sst", ".a-1.sst.crc", "b-2.sst", "young-4.sst", "c-5.log"}
     assert sweep_state(tmp_path, NOW) == 0
 
 
