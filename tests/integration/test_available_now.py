@@ -67,6 +67,25 @@ def test_a_source_that_grows_is_read_to_where_it_ended_at_the_start(world: World
     assert sum(world.latest("sums", "bucket", "n").values()) == 90
 
 
+def test_who_comes_after_all_others_have_gone_sees_what_came_since(world: World) -> None:
+    def declare() -> None:
+        first = topic("first", schema="id long", partitions=2)
+        second = topic("second", schema="id long", partitions=2)
+
+        @job(reads=first, writes=second, trigger=INTERVAL)
+        def begin(rows):
+            return rows
+
+    codes = world.declare(declare)
+    for start, end in ((0, 5), (5, 9)):
+        world.host.prepare_topics(codes[0], world.bus)
+        world.produce("first", numbered(start, end))
+        world.host.add(codes[0], world.bus, available_now=True)
+        finish(world)
+        assert sorted(row["id"] for row in world.rows("second")) == list(range(end))
+        world.host.remove("begin")
+
+
 def broken_chain() -> None:
     """The first job fails at its third record, the second would take all."""
     first = topic("first", schema="id long", partitions=1)

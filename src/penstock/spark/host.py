@@ -357,6 +357,8 @@ class Host:
         with self._lock:
             del self._jobs[job]
             self._runs = {run: kept for run, kept in self._runs.items() if kept.layout.task.job != job}
+            if not any(kept.available_now for kept in self._jobs.values()):
+                self._first_ends.clear()  # who comes next begins a new round
 
 
 def _positions(job: HostedJob, now: float) -> list[PartitionSample]:
