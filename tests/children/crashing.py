@@ -124,7 +124,9 @@ def main() -> None:
 
     def is_through() -> bool:
         ends = bus.topics.end_offsets([f"{given.prefix}.in"])
-        return all(bus.topics.progress(entry.spec.name, entry.spec.input_topics) == ends for entry in registry.jobs)
+        return all(
+            bus.topics.progress(entry.spec.name, entry.spec.input_topics) == ends for entry in registry.jobs
+        )
 
     still = {entry.spec.name for entry in registry.jobs}
     while not (given.finish and is_through()):

@@ -230,6 +230,22 @@ def test_readers_of_a_topic_come_by_name(topics: Topics, name: str) -> None:
     assert [r.reader for r in topics.readers(name)] == [f"alpha-{name}", f"zeta-{name}"]
 
 
+def test_a_reader_is_forgotten_in_all_topics_and_others_stay(topics: Topics, name: str) -> None:
+    other = f"{name}.other"
+    topics.create(name, 2)
+    topics.create(other, 1)
+    gone, kept = f"gone-{name}", f"kept-{name}"
+    for reader in (gone, kept):
+        topics.commit_progress(reader, {place(name, 1): 3, place(other): 4})
+    assert topics.forget_reader(gone)
+    assert topics.progress(gone, [name, other]) == {}
+    assert topics.progress(kept, [name, other]) == {place(name, 1): 3, place(other): 4}
+    assert [r.reader for t in (name, other) for r in topics.readers(t)] == [kept, kept]
+    assert not topics.forget_reader(gone)
+    topics.commit_progress(gone, {place(name, 0): 1})  # it may come again
+    assert topics.progress(gone, [name, other]) == {place(name, 0): 1}
+
+
 def test_wrong_progress_is_refused(topics: Topics, name: str) -> None:
     topics.create(name, 1)
     with pytest.raises(SpecError, match="reader"):

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from penstock.core.jobs import task_lifecycle
+from penstock.core.jobs import passes, task_lifecycle
 
 _HEAD = """# Lifecycles
 
@@ -21,7 +21,8 @@ _WAITS = (
 _TASK = f"""## A task
 
 One run of a job's query over its share of the partitions. A task that failed starts again by itself, {_WAITS}.
-A task that is `fenced` never does: another run of it writes now.
+With `--available-now` it is given up after {passes.FRUITLESS_STARTS} starts in a row that committed no batch.
+A task that is `fenced` never starts again: another run of it writes now.
 """
 
 

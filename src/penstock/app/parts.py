@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import fcntl
 import os
-from collections.abc import Sequence
+from collections.abc import Container, Generator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -110,10 +111,13 @@ def job_codes(pipeline: Pipeline) -> list[JobCode]:
     ]
 
 
+_OTHER_FOLDER = "end it first, or give this one a work folder of its own with --set store.folder=DIR"
+
+
 class ProjectLock:
     """One run at a time in a project's work folder: two would write the same checkpoints."""
 
-    def __init__(self, work: Path) -> None:
+    def __init__(self, work: Path, remedy: str = _OTHER_FOLDER) -> None:
         self._path = work / "run.lock"
         work.mkdir(parents=True, exist_ok=True)
         self._file = self._path.open("a+")
@@ -123,10 +127,7 @@ class ProjectLock:
             self._file.seek(0)
             holder = self._file.read().strip() or "another process"
             self._file.close()
-            raise ConflictError(
-                f"A run of this project is going on already ({holder}); end it first, or give this one a work folder "
-                "of its own with --set store.folder=DIR."
-            ) from None
+            raise ConflictError(f"A run of this project is going on already ({holder}); {remedy}.") from None
         self._file.truncate(0)
         self._file.write(f"process {os.getpid()}")
         self._file.flush()
@@ -135,20 +136,48 @@ class ProjectLock:
         self._file.close()
 
 
+@contextmanager
+def project_at_rest(work: Path) -> Generator[None]:
+    """No run is going on in a project, and none begins meanwhile; a ConflictError when one is."""
+    if not work.is_dir():
+        yield
+        return
+    lock = ProjectLock(work, "end it first")
+    try:
+        yield
+    finally:
+        lock.release()
+
+
 def reads_and_writes(pipeline: Pipeline) -> tuple[tuple[str, str, str], ...]:
-    """(writer, topic or sink, reader) of each edge; an empty writer or reader is the world outside."""
+    """(writer, topic or format, reader) of each edge; an empty writer or reader is the world outside. Only topics join
+    jobs: a source or sink is the world outside, also where a topic has the name of its format."""
     jobs = pipeline.spec.jobs
     written: dict[str, list[str]] = {}
     read: dict[str, list[str]] = {}
     for job in jobs:
-        for label in dict.fromkeys(i.label for i in job.inputs):
-            read.setdefault(label, []).append(job.name)
-        for output in job.outputs:
-            written.setdefault(output.label, []).append(job.name)
-    labels = dict.fromkeys((*read, *written))
-    return tuple(
-        edge for label in labels for edge in _edges(written.get(label, ()), label, read.get(label, ()))
+        for topic in dict.fromkeys(job.input_topics):
+            read.setdefault(topic, []).append(job.name)
+        for topic in job.output_topics:
+            written.setdefault(topic, []).append(job.name)
+    topics = dict.fromkeys((*read, *written))
+    outside = [
+        *(
+            ("", _outside(i.label, "source", topics), job.name)
+            for job in jobs
+            for i in job.inputs
+            if i.source
+        ),
+        *((job.name, _outside(o.label, "sink", topics), "") for job in jobs for o in job.outputs if o.sink),
+    ]
+    return (
+        *(edge for topic in topics for edge in _edges(written.get(topic, ()), topic, read.get(topic, ()))),
+        *dict.fromkeys(outside),
     )
+
+
+def _outside(label: str, kind: str, topics: Container[str]) -> str:
+    return f"{label} ({kind})" if label in topics else label
 
 
 def _edges(writers: Sequence[str], label: str, readers: Sequence[str]) -> list[tuple[str, str, str]]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping
+from collections.abc import Set as AbstractSet
 from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -26,12 +27,14 @@ from penstock.app.parts import (
     reads_and_writes,
 )
 from penstock.app.settings import Settings, load_settings
+from penstock.app.sizes import SizesKept, read_sizes
 from penstock.authoring import Pipeline, check_pipeline, load_pipeline
 from penstock.control.autoscaler import Autoscaler, Room
 from penstock.control.reporting import Reporter, Tender
 from penstock.core.controller.strategy import strategy_named
+from penstock.core.jobs.first_sizes import first_sizes
 from penstock.model.errors import SpecError
-from penstock.model.status import Phase, RunEvent, RunHeader, RunStatus
+from penstock.model.status import JobState, Phase, RunEvent, RunHeader, RunStatus
 from penstock.ports.clock import Clock
 from penstock.ports.services import RunRequest
 from penstock.ports.topics import Topics
@@ -40,7 +43,14 @@ if TYPE_CHECKING:
     from penstock.spark.host import Host
 
 LOOK_SECONDS = 0.5
+OVER: frozenset[JobState] = frozenset({"stopped", "drained", "failed", "fenced"})
+"""States that a job does not leave by itself."""
 Progress = Callable[[str], None]
+
+
+def end_of(states: AbstractSet[JobState]) -> Phase:
+    """How a run has ended, by how its jobs stand."""
+    return "failed" if states & {"failed", "fenced"} else "ended"
 
 
 def load_checked(file: Path) -> Pipeline:
@@ -157,16 +167,34 @@ class PipelineRun:
         self._tender = Tender(host, self._journal)
         self.reporter = Reporter(spec, host, self.autoscaler, self._tender, self._journal)
         bus = make_bus(settings, self.topics)
+        sizes = self._first_sizes()
         for code in job_codes(self._plan.pipeline):
             progress(f"starting job {code.spec.name}")
-            host.add(code, bus, available_now=self._plan.available_now)
+            host.add(code, bus, available_now=self._plan.available_now, threads=sizes[code.spec.name])
         self.reporter.phase = "running"
         self.loops.start("tender", self._tender)
         self.loops.start("autoscaler", _Shared(self.autoscaler, self._observing))
         self.loops.start("reporter", self.reporter)
         self.loops.start("end", _Ending(self, host))
+        self.loops.start("sizes", SizesKept(settings.work, spec.jobs, host))
         if settings.bus.kind == "log":
             self.loops.start("upkeep", _Housework(self))
+
+    def _first_sizes(self) -> dict[str, int]:
+        """Threads that jobs begin with; where they are not the declared ones, that is said."""
+        settings, jobs = self._plan.settings, self._plan.pipeline.spec.jobs
+        slots = (
+            settings.spark.slots
+            if settings.spark.local
+            else settings.executors.slots * settings.executors.max
+        )
+        fixed = self._plan.strategy == "static"
+        sizes = first_sizes(jobs, {} if fixed else read_sizes(settings.work), slots)
+        for job in jobs:
+            if sizes[job.name] != job.options.threads:
+                text = f"{job.name} begins with {sizes[job.name]} threads, as the run before left it."
+                self._journal.write(RunEvent(self._clock.now(), "size", text, job.name))
+        return sizes
 
     def status(self) -> RunStatus:
         """How everything stands now; once it is over, how it stood at the end."""
@@ -182,8 +210,13 @@ class PipelineRun:
         if self.reporter.phase in ("ended", "failed"):
             return True
         clean = self.settle(timeout_seconds)
-        self.end("ended")
+        self.end(self.outcome())
         return clean
+
+    def outcome(self) -> Phase:
+        """How a run ends whose jobs stand as they do: one that failed, or was fenced off, has not done its work."""
+        assert self._host is not None
+        return end_of({self._host.state(name) for name in self.header.jobs})
 
     def settle(self, timeout_seconds: float) -> bool:
         """The same, and the run is not over yet."""
@@ -230,7 +263,7 @@ class PipelineRun:
         self.loops.stop()
         with self._lock:
             self._closed = True
-        if self._host is not None and not self._host.trouble():
+        if self._host is not None:
             self._host.stop()
         if self._session is not None:
             from penstock.spark.session import stop_session
@@ -270,13 +303,9 @@ class _Ending:
             return None
         if self._run.reporter.phase != "running":
             return None
-        states = {self._host.state(name) for name in self._run.header.jobs}
-        if states == {"stopped"}:
+        if {self._host.state(name) for name in self._run.header.jobs} <= OVER:
             self._run.look_again()
-            self._run.end("ended")
-            return None
-        if states == {"fenced"}:
-            self._run.end("failed")
+            self._run.end(self._run.outcome())
             return None
         return now + LOOK_SECONDS
 

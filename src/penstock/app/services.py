@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 from penstock.adapters.files.journal import FileRuns
 from penstock.app.clock import SystemClock
-from penstock.app.parts import open_topics
+from penstock.app.parts import open_topics, project_at_rest
 from penstock.app.project import create_project
 from penstock.app.settings import load_settings
 from penstock.model.jobs import PipelineSpec
 from penstock.model.status import Check
 from penstock.ports.journal import Runs
-from penstock.ports.services import Bench, Run, RunRequest
+from penstock.ports.services import Bench, JobReset, Run, RunRequest
 from penstock.ports.topics import Topics
 
 
@@ -44,6 +45,14 @@ class AppServices:
 
     def topics(self, project: Path, profile: str | None) -> Topics:
         return open_topics(load_settings(project, profile, os.environ))
+
+    def at_rest(self, project: Path, profile: str | None) -> AbstractContextManager[None]:
+        return project_at_rest(load_settings(project, profile, os.environ).work)
+
+    def resetting(self, project: Path, profile: str | None, job: str) -> AbstractContextManager[JobReset]:
+        from penstock.app.resetting import resetting
+
+        return resetting(load_settings(project, profile, os.environ), self.load(project), job)
 
     def runs(self, project: Path) -> Runs:
         return FileRuns(load_settings(project, None, os.environ).runs_folder)

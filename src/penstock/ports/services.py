@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
+from typing import Literal, Protocol
 
 from penstock.model.jobs import PipelineSpec
 from penstock.model.status import Check, RunHeader, RunStatus
@@ -47,6 +48,42 @@ class Run(Protocol):
     def close(self) -> None: ...
 
 
+Origin = Literal["earliest", "latest"]
+"""Where a job begins that starts anew: at the first record that its topics keep, or after the last one."""
+
+
+@dataclass(frozen=True, slots=True)
+class InputPosition:
+    """How far a job is in one of its topics (records)."""
+
+    topic: str
+    read: int
+    """Of those that are kept."""
+    kept: int
+
+
+@dataclass(frozen=True, slots=True)
+class JobMemory:
+    """What a job remembers between its runs."""
+
+    job: str
+    generation: int
+    """0 when it never ran here."""
+    state_bytes: int
+    inputs: tuple[InputPosition, ...]
+    outputs: tuple[str, ...]
+
+
+class JobReset(Protocol):
+    """One job of a project at rest, about to start anew; nothing runs in the project until this is closed."""
+
+    def remembers(self) -> JobMemory: ...
+
+    def carry_out(self, origin: Origin) -> None:
+        """Forget its state and position; its next run is of a new generation."""
+        ...
+
+
 class Bench(Protocol):
     """One measured comparison; rows are `penstock.bench.rows.BenchRow` as mappings."""
 
@@ -77,6 +114,14 @@ class Services(Protocol):
     def start(self, request: RunRequest, progress: Callable[[str], None]) -> Run: ...
 
     def topics(self, project: Path, profile: str | None) -> Topics: ...
+
+    def at_rest(self, project: Path, profile: str | None) -> AbstractContextManager[None]:
+        """No run is going on in the project, and none begins meanwhile; a ConflictError when one is."""
+        ...
+
+    def resetting(self, project: Path, profile: str | None, job: str) -> AbstractContextManager[JobReset]:
+        """A job to start anew, in a project at rest; a MissingError names the jobs there are."""
+        ...
 
     def runs(self, project: Path) -> Runs: ...
 

@@ -71,6 +71,10 @@ class Topics(Protocol):
         """How far a reader has come in these topics; empty where it was never heard of, or the topic is not there."""
         ...
 
+    def forget_reader(self, reader: str) -> bool:
+        """Forget how far a reader has come, in all topics; False when it was never heard of."""
+        ...
+
     def readers(self, topic: str) -> list[ReaderProgress]:
         """All readers that said how far they are in a topic, by name and partition."""
         ...

@@ -83,7 +83,7 @@ class AssignedPlanner(TaskPlanner):
         if not file.exists():
             raise ConflictError(
                 f"Task {self.layout.task}: its checkpoint does not hold batch {batch_id} any more; "
-                "start the job with a new name."
+                f"start the job anew: `penstock reset {self.layout.job.name}`."
             )
         return [line for line in file.read_text().splitlines()[2:] if line != "-"]
 

@@ -214,7 +214,7 @@ def lost_records(place: TopicPartition, at: int, begin: int) -> MissingError:
     """The sentence for records that retention took before they were read."""
     return MissingError(
         f"Offsets {at} to {begin - 1} of {place} are gone unread: retention kept from {begin} on; "
-        "start the job with a new name to go on from there, and keep records longer (retention.ms, retention.bytes)."
+        "`penstock reset JOB` starts the job anew from there; keep records longer (retention.ms, retention.bytes)."
     )
 
 

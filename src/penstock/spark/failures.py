@@ -27,6 +27,16 @@ class Failure:
     def __str__(self) -> str:
         return f"{self.place}: {self.summary}" if self.place else self.summary
 
+    @property
+    def sentence(self) -> str:
+        """The same, with its full stop."""
+        return with_full_stop(str(self))
+
+
+def with_full_stop(text: str) -> str:
+    """A text as a sentence that others may follow."""
+    return text if text.endswith((".", "!", "?")) else f"{text}."
+
 
 def describe_failure(error: BaseException | None, planned: BaseException | None, folder: str) -> Failure:
     """A query's exception, and the planner's own where it was the planner that raised."""

@@ -1,53 +1,53 @@
 """A container's task manager: all tasks of a pipeline in one Spark application, kept running.
 
-Rules: a failed task runs again after a growing pause and never takes another with it; triggers are staggered, since
-equal intervals fire together; a job's threads are shared by its tasks as evenly as they go. Measures through the
-probe, and lets what was measured bound the next batch. Decides nothing about sizes.
+Rules: a failed task runs again after a growing pause and never takes another with it, but one that was to work through
+what is there is given up when its starts bear no fruit; triggers are staggered, since equal intervals fire together; a
+job's threads are shared by its tasks as evenly as they go. Topics and Spark are asked outside the lock, so that one that
+does not answer holds up neither status nor changes. Measures through the probe, and lets what was measured bound the
+next batch. Decides nothing about sizes.
 """
 
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
 from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from penstock.core.sizing.admission import limit_records, observe_batch
-from penstock.model.errors import ConflictError, EnvironmentProblem, PenstockError
-from penstock.model.ids import Fence, TaskId, TopicPartition
+from penstock.core.jobs.passes import FRUITLESS_STARTS, begins_again, is_hopeless, was_last
+from penstock.core.jobs.task_lifecycle import TaskState
+from penstock.core.sizing.admission import observe_batch
+from penstock.model.errors import EnvironmentProblem, PenstockError
+from penstock.model.ids import TaskId, TopicPartition
 from penstock.model.observations import BatchSample, PartitionSample
 from penstock.model.status import JobState, RunEvent
 from penstock.ports.measurements import Measured
-from penstock.spark.assigned import AssignedPlanner
-from penstock.spark.bus import Bus, lost_records
+from penstock.spark.bus import Bus
 from penstock.spark.executors import Executors
+from penstock.spark.failures import with_full_stop
 from penstock.spark.frames import JobCode, analyse
 from penstock.spark.hub import PlannerHub
-from penstock.spark.layout import initial_offsets, open_layout, sweep, tasks_before
-from penstock.spark.offsets import StreamId
-from penstock.spark.planner import TaskLayout, TaskPlanner, TaskStart
+from penstock.spark.planner import TaskPlanner
 from penstock.spark.probe import Probe
+from penstock.spark.reach import CHECK_SECONDS, misplaced_log, misplaced_state
 from penstock.spark.session import jvm, trouble_of
-from penstock.spark.slots import Slot, drain_tasks, share_evenly, staggered
+from penstock.spark.slots import JOIN_SECONDS, Slot, drain_tasks, share_evenly
+from penstock.spark.starting import (
+    HostedJob,
+    check_tasks,
+    feeders_of,
+    make_task,
+    partitions_of_task,
+    prepare_topics,
+)
 from penstock.spark.stateful import keeps_state
-from penstock.spark.task import Task, TaskPlace
+from penstock.spark.task import Task
 
 RUNS_KEPT = 3
 """Runs of a task whose late measurements are still understood."""
-
-
-@dataclass
-class _HostedJob:
-    code: JobCode
-    bus: Bus
-    slots: list[Slot]
-    session: SparkSession
-    available_now: bool
-    ends: dict[TopicPartition, int] = field(default_factory=dict)
-    """Where its input topics ended when they last answered."""
 
 
 class Host:
@@ -61,119 +61,82 @@ class Host:
         self.hub = PlannerHub()
         jvm(session).penstock.Planners.set(self.hub)
         self._probe = Probe(jvm(session))
-        self._jobs: dict[str, _HostedJob] = {}
-        self._notices: list[tuple[str, str]] = []
+        self._jobs: dict[str, HostedJob] = {}
+        self._notices: list[tuple[str, str, str]] = []
         self._runs: dict[str, TaskPlanner] = {}
         """Planners by run, ended ones too: a batch's measurements may come after its end."""
+        self._first_ends: dict[str, dict[TopicPartition, int]] = {}
+        """Where topics ended when the first job that works through them came."""
+        self._misplaced, self._reach_at = "", 0.0
+        self._warned: set[str] = set()
         self._lock = threading.RLock()
+        """Held for moments only: never while topics or Spark are asked."""
+        self._starts = threading.Lock()
+        """Held while a task is started."""
 
     # -- jobs ------------------------------------------------------------------------------------------------------
 
-    def add(self, code: JobCode, bus: Bus, *, available_now: bool = False) -> None:
-        """Place a job here and start its tasks; what it needs of topics is made."""
-        self._check_reach(bus)
+    def add(
+        self, code: JobCode, bus: Bus, *, available_now: bool = False, threads: int | None = None
+    ) -> None:
+        """Place a job here and start its tasks, with the threads it declares or other ones; what it needs of topics is
+        made."""
+        if why := misplaced_log(self._executors.elsewhere() if bus.one_host else []):
+            raise EnvironmentProblem(why)
+        name, count = code.spec.name, code.spec.options.tasks
         bus = bus.prepare(self._session, code.spec)
-        self._notices += [(code.spec.name, bus.notice)] if bus.notice else []
         self.prepare_topics(code, bus)
         session = self._session.newSession()
         session.conf.set("spark.sql.shuffle.partitions", str(code.spec.options.state_partitions))
-        count = code.spec.options.tasks
-        shares = share_evenly(code.spec.options.threads, count)
+        shares = share_evenly(code.spec.options.threads if threads is None else threads, count)
+        parts = [partitions_of_task(code, bus, i, count) for i in range(count)]
+        if available_now:
+            for topic in [t for t in code.spec.input_topics if t not in self._first_ends]:
+                self._first_ends[topic] = bus.topics.end_offsets([topic])
+        first_rank = sum(len(job.slots) for job in self._jobs.values())
+        slots = [
+            Slot(TaskId(name, i), parts[i], first_rank + i, threads=shares[i], passes=available_now)
+            for i in range(count)
+        ]
+        job = HostedJob(code, bus, slots, session, available_now)
+        check_tasks(job, self._checkpoints)
         with self._lock:
-            first_rank = sum(len(job.slots) for job in self._jobs.values())
-            slots = [
-                Slot(
-                    TaskId(code.spec.name, i),
-                    self._part(code, bus, i, count),
-                    first_rank + i,
-                    threads=shares[i],
-                )
-                for i in range(count)
-            ]
-            job = _HostedJob(code, bus, slots, session, available_now)
-            self._check_layout(job)
-            self._jobs[code.spec.name] = job
-            for slot in slots:
-                self._start(job, slot)
-
-    def _check_reach(self, bus: Bus) -> None:
-        """The embedded log's files are on this host: executors elsewhere would not find them."""
-        hosts = self._executors.elsewhere() if bus.one_host else []
-        if hosts:
-            raise EnvironmentProblem(
-                f"The embedded log lies on this host, and executors run on {', '.join(hosts)}; "
-                'set bus = "kafka" in the profile, or use a Spark master whose workers are on this host.'
-            )
+            self._notices += [("notice", name, bus.notice)] if bus.notice else []
+            self._jobs[name] = job
+        for slot in slots:
+            self._start(job, slot)
 
     def prepare_topics(self, code: JobCode, bus: Bus) -> None:
         """Make the topics that it writes, reads, or sends what does not parse to."""
-        for name in (*code.spec.input_topics, *code.spec.output_topics):
-            bus.topics.create(name, code.topics[name].partitions, topic_config(code, name))
-        for name in code.spec.input_topics:
-            topic = code.topics[name]
-            if topic.on_bad_record == "dead_letter":
-                partitions = len(bus.topics.describe(name).partitions)
-                bus.topics.create(topic.dead_letter, partitions)
-
-    def _part(self, code: JobCode, bus: Bus, index: int, count: int) -> tuple[TopicPartition, ...]:
-        """Task i of n owns each topic's partitions p with p mod n = i."""
-        topics = dict.fromkeys(code.spec.input_topics)
-        places = [p.place for topic in topics for p in bus.topics.describe(topic).partitions]
-        return tuple(place for place in places if place.partition % count == index)
-
-    def _check_layout(self, job: _HostedJob) -> None:
-        """Another number of tasks is refused where state lies by task."""
-        before = tasks_before(self._checkpoints, job.code.spec.name)
-        if before and before != len(job.slots) and keeps_state(analyse(job.session, job.code)):
-            raise ConflictError(
-                f"Job {job.code.spec.name!r} keeps state in {before} tasks and cannot run in {len(job.slots)}: "
-                f"its state would be lost; set tasks = {before}, or start it anew with a new name."
-            )
-
-    def _shape(self, job: _HostedJob) -> dict[str, int]:
-        places = [place for slot in job.slots for place in slot.partitions]
-        return {
-            topic: sum(1 for p in places if p.topic == topic) for topic in sorted({p.topic for p in places})
-        }
+        prepare_topics(code, bus)
 
     # -- tasks -----------------------------------------------------------------------------------------------------
 
-    def _start(self, job: _HostedJob, slot: Slot) -> None:
-        spec = job.code.spec
-        layout = open_layout(self._checkpoints, spec.name, len(job.slots), self._shape(job))
-        streams = tuple(
-            StreamId(spec.name, given.topic, i)
-            for i, given in enumerate(g for g in spec.inputs if g.topic is not None)
-            if given.topic is not None
-        )
-        task_layout = TaskLayout(
-            job=spec,
-            task=slot.id,
-            fence=Fence(layout.generation, layout.epoch),
-            streams=streams,
-            places=slot.partitions,
-            outputs=spec.output_topics,
-            dead_letters={name: job.code.topics[name].dead_letter for name in spec.input_topics},
-            hooked=all(o.topic is not None or (o.sink is not None and o.sink.function) for o in spec.outputs),
-        )
-        # Fence first: where a new generation begins is read only when no older run can commit any more.
-        newest = job.bus.open(slot.id, task_layout.fence, slot.partitions)
-        initial = initial_offsets(layout, slot.id.index, lambda: self._live(job, slot))
-        start, limit = TaskStart(initial, newest), lambda threads: limit_records(slot.admission, threads)
-        checkpoint = layout.checkpoint(slot.id.index)
-        sweep(checkpoint)
-        if job.bus.spark_plans:
-            planner = AssignedPlanner(task_layout, job.bus, start, limit, checkpoint)
-        else:
-            planner = TaskPlanner(task_layout, job.bus, start, limit)
-        interval = staggered(spec.options.interval_seconds, slot.rank)
-        place = TaskPlace(self.hub, job.session, checkpoint, interval, job.available_now)
-        task = Task(job.code, job.bus, planner, place)
-        task.set_threads(slot.threads)
-        self._keep(planner)
-        slot.committed = planner.positions()
-        task.start()
-        slot.begin(task)
+    def _start(self, job: HostedJob, slot: Slot, *, frozen: bool = False) -> None:
+        with self._starts:
+            with self._lock:
+                ended, until = self._ended(), self._until(job)
+            task = make_task(job, slot, self.hub, self._checkpoints, until)
+            if slot.ending and not frozen:
+                return
+            with self._lock:
+                self._keep(task.planner)
+                slot.committed, slot.ended_before = task.planner.positions(), ended
+                task.set_threads(slot.threads)
+            task.start(frozen=frozen)
+            with self._lock:
+                task.set_threads(slot.threads)  # they may have changed meanwhile
+                slot.begin(task)
+
+    def _ended(self) -> frozenset[str]:
+        """Jobs that write nothing more."""
+        return frozenset(name for name, job in self._jobs.items() if all(slot.over for slot in job.slots))
+
+    def _until(self, job: HostedJob) -> dict[TopicPartition, int]:
+        """Where the sources of a job that works through what is there end for it: what jobs here write has no such end."""
+        written = frozenset[str]().union(*(other.writes for other in self._jobs.values()))
+        topics = (job.reads - written) & self._first_ends.keys() if job.available_now else ()
+        return {place: at for topic in topics for place, at in self._first_ends[topic].items()}
 
     def _keep(self, planner: TaskPlanner) -> None:
         layout = planner.layout
@@ -182,96 +145,120 @@ class Host:
         for old in runs[:-RUNS_KEPT]:
             del self._runs[old]
 
-    def _live(self, job: _HostedJob, slot: Slot) -> dict[TopicPartition, int]:
-        """Where a fresh generation begins: what the sink holds of this job, else each partition's beginning."""
-        begin = job.bus.topics.begin_offsets(job.code.spec.input_topics) if slot.partitions else {}
-        done = job.bus.topics.progress(job.code.spec.name, job.code.spec.input_topics)
-        for place in slot.partitions:
-            if done.get(place, begin.get(place, 0)) < begin.get(place, 0):
-                raise lost_records(place, done[place], begin[place])
-        return {place: max(begin.get(place, 0), done.get(place, 0)) for place in slot.partitions}
-
     def tick(self, now: float) -> list[RunEvent]:
         """Notice ended tasks and start those whose pause is over; what happened."""
         self._executors.settle()
+        self._check_reach(now)
         with self._lock:
-            events = [RunEvent(now, "notice", text, name) for name, text in self._notices]
+            events = [RunEvent(now, kind, text, name) for kind, name, text in self._notices]
             self._notices.clear()
-            for job in self._jobs.values():
-                for slot in job.slots:
-                    events += self._tend(job, slot, now)
+            held = [(job, slot) for job in self._jobs.values() for slot in job.slots]
+        for job, slot in held:
+            if slot.task is not None and slot.retry_at is None:
+                state = slot.task.look()  # waits for a commit in flight
+                with self._lock:
+                    events += self._notice(job, slot, slot.task, state, now)
+            with self._lock:
+                due, passes = slot.retry_at is not None and now >= slot.retry_at, self._passes(job, slot, now)
+            if due or passes:
+                events += self._start_again(job, slot, now, told=due)
         return events
 
-    def _tend(self, job: _HostedJob, slot: Slot, now: float) -> list[RunEvent]:
-        if slot.task is not None and slot.retry_at is None:
-            return self._notice(job, slot, slot.task, now)
-        if slot.retry_at is None or now < slot.retry_at:
-            return []
-        return [self._start_again(job, slot, now)]
+    def _check_reach(self, now: float) -> None:
+        """Executors may come on hosts that do not see the files of this one."""
+        if now < self._reach_at:
+            return
+        self._reach_at = now + CHECK_SECONDS
+        hosts = self._executors.elsewhere()
+        with self._lock:
+            jobs = list(self._jobs.values())
+        if hosts and any(job.bus.one_host for job in jobs):
+            self._misplaced = misplaced_log(hosts)
+            return
+        for job in jobs if hosts else ():
+            if job.name in self._warned:
+                continue
+            self._warned.add(job.name)
+            if keeps_state(analyse(job.session, job.code)):
+                text = misplaced_state(job.name, self._checkpoints, hosts)
+                with self._lock:
+                    self._notices.append(("alert", job.name, text))
 
-    def _notice(self, job: _HostedJob, slot: Slot, task: Task, now: float) -> list[RunEvent]:
+    def _notice(self, job: HostedJob, slot: Slot, task: Task, state: TaskState, now: float) -> list[RunEvent]:
         """Whoever saw the run end first, its end is told once."""
-        state = task.look()
         if state == slot.told:
             return []
         slot.told = state
+        if state == "stopped":
+            slot.over = slot.passes and was_last(feeders_of(job, self._jobs), slot.ended_before)
+            slot.again_at = now + job.code.spec.options.interval_seconds
         if state not in ("failed", "fenced"):
             return []
         assert task.failure is not None
-        text = f"{slot.id} {state}: {task.failure}"
-        if state == "failed" and not slot.ending:
-            pause = slot.restarts.failed(now)
-            slot.retry_at = now + pause
-            text += f" It starts again in {pause:.0f} s."
-        return [RunEvent(now, state, text, job.code.spec.name, details=task.failure.whole)]
+        slot.over = state == "fenced"
+        text = f"{slot.id} {state}: {task.failure.sentence}"
+        failed = RunEvent(now, state, text, job.name, details=task.failure.whole)
+        return [failed, *(self._retry(job, slot, now, task.moved()) if state == "failed" else [])]
 
-    def _start_again(self, job: _HostedJob, slot: Slot, now: float) -> RunEvent:
-        name = job.code.spec.name
-        slot.restarts_total += 1
+    def _retry(self, job: HostedJob, slot: Slot, now: float, moved: bool) -> list[RunEvent]:
+        """A failed start is followed by another, unless there is no hope or all ends."""
+        if slot.ending:
+            return []
+        pause = slot.restarts.failed(now, moved=moved)
+        if slot.passes and is_hopeless(slot.restarts.fruitless):
+            slot.give_up()
+            text = f"{slot.id} is given up: {FRUITLESS_STARTS} starts in a row committed no batch."
+            return [RunEvent(now, "given_up", text, job.name)]
+        slot.retry_at = now + pause
+        return [RunEvent(now, "retry", f"{slot.id} starts again in {pause:.0f} s.", job.name)]
+
+    def _passes(self, job: HostedJob, slot: Slot, now: float) -> bool:
+        """Whether a job that works through what is there has to look again now."""
+        if not slot.between or slot.ending or slot.told != "stopped":
+            return False
+        backlog = sum(max(0, job.ends.get(p, 0) - slot.committed.get(p, 0)) for p in slot.partitions)
+        feeders = feeders_of(job, self._jobs)
+        return begins_again(feeders, self._ended(), backlog, rested=now >= slot.again_at)
+
+    def _start_again(self, job: HostedJob, slot: Slot, now: float, *, told: bool) -> list[RunEvent]:
+        slot.restarts_total += 1 if told else 0
         try:
             self._start(job, slot)
         except Exception as error:  # noqa: BLE001  whatever the owner's code or Spark raises: it is tried again
-            slot.retry_at = now + slot.restarts.failed(now)
             reason = str(error) if isinstance(error, PenstockError) else f"{type(error).__name__}: {error}"
-            return RunEvent(
-                now, "failed", f"{slot.id} did not start: {reason.splitlines()[0]}", name, details=reason
-            )
-        return RunEvent(now, "restarted", f"{slot.id} runs again.", name)
+            text = f"{slot.id} did not start: {with_full_stop(reason.splitlines()[0])}"
+            with self._lock:
+                more = self._retry(job, slot, now, moved=False)
+            return [RunEvent(now, "failed", text, job.name, details=reason), *more]
+        return [RunEvent(now, "restarted", f"{slot.id} runs again.", job.name)] if told else []
 
     # -- measurements and changes ----------------------------------------------------------------------------------
 
     def collect(self, now: float) -> Measured:
         """All batches since the last call, each partition as each job sees it, the container's memory."""
         with self._lock:
-            batches: list[BatchSample] = []
-            for sample, ends in self._probe.batches(self._runs):
-                batches.append(sample)
+            jobs = list(self._jobs.values())
+        found = self._probe.batches(self._runs)
+        for job in jobs:
+            with suppress(PenstockError):  # its tasks say what is wrong with the topics
+                job.ends = job.bus.topics.end_offsets(job.code.spec.input_topics)
+        container = self._probe.container(self.name, now, self.slots())
+        with self._lock:
+            for sample, ends in found:
                 self._note(sample, ends, now)
-            partitions = [p for job in self._jobs.values() for p in self._positions(job, now)]
-            container = self._probe.container(self.name, now, self.slots())
-            return Measured(tuple(batches), tuple(partitions), container)
+            partitions = [p for job in jobs for p in _positions(job, now)]
+            return Measured(tuple(sample for sample, _ in found), tuple(partitions), container)
 
     def _note(self, sample: BatchSample, ends: Mapping[TopicPartition, int], now: float) -> None:
-        job = self._jobs[sample.task.job]
+        job = self._jobs.get(sample.task.job)
+        if job is None:
+            return
         slot = job.slots[sample.task.index]
         slot.note(sample, ends, now)
         options = job.code.spec.options
         slot.admission = observe_batch(
             slot.admission, sample, options.interval_seconds, options.slo_lag_seconds
         )
-
-    def _positions(self, job: _HostedJob, now: float) -> list[PartitionSample]:
-        if not job.code.spec.input_topics:
-            return []
-        with suppress(PenstockError):  # its tasks say what is wrong with the topics
-            job.ends = job.bus.topics.end_offsets(job.code.spec.input_topics)
-        return [
-            PartitionSample(
-                job.code.spec.name, place, now, job.ends.get(place, 0), slot.committed.get(place, 0)
-            )
-            for slot in job.slots
-            for place in slot.partitions
-        ]
 
     def threads(self) -> dict[str, int]:
         with self._lock:
@@ -323,40 +310,60 @@ class Host:
 
     def drain(self, timeout_seconds: float, jobs: Sequence[str] | None = None) -> bool:
         """Bring tasks to a clean batch edge side by side; False when one has left a batch that its next run does again:
-        it failed, or had to be stopped in the middle.
+        it failed, or had to be stopped in the middle and could not finish in time.
         """
+        deadline = time.monotonic() + timeout_seconds
         with self._lock:
-            slots = [s for name, job in self._jobs.items() if jobs is None or name in jobs for s in job.slots]
-            for slot in slots:
+            held = [job for name, job in self._jobs.items() if jobs is None or name in jobs]
+            slots = [(job, slot) for job in held for slot in job.slots]
+            for _, slot in slots:
                 slot.end()
-        return drain_tasks([slot.task for slot in slots if slot.task is not None], timeout_seconds)
+        self._wait_for_start(timeout_seconds)
+        clean = drain_tasks([slot.task for _, slot in slots if slot.task is not None], timeout_seconds)
+        for job, slot in slots:
+            if slot.task is not None and slot.task.stopped_inside() and time.monotonic() < deadline:
+                with suppress(Exception):  # then it is left as it is
+                    self._start(job, slot, frozen=True)
+        again = [slot.task for _, slot in slots if slot.task is not None and slot.task.state == "draining"]
+        if again:
+            drain_tasks(again, deadline - time.monotonic())
+            clean = all(slot.task.ended_clean() for _, slot in slots if slot.task is not None)
+        return clean
+
+    def _wait_for_start(self, timeout_seconds: float) -> None:
+        """Until a start that was under way has come to its end: one that comes later sees that all ends."""
+        if self._starts.acquire(timeout=max(0.0, timeout_seconds)):
+            self._starts.release()
 
     def stop(self) -> None:
-        """Stop all tasks at once."""
+        """Stop all tasks at once; nothing to do where Spark is gone."""
         with self._lock:
-            for job in self._jobs.values():
-                for slot in job.slots:
-                    slot.end()
-                    if slot.task is not None and slot.task.state in ("running", "draining"):
-                        slot.task.stop()
+            slots = [slot for job in self._jobs.values() for slot in job.slots]
+            for slot in slots:
+                slot.end()
+        if trouble_of(self._session):
+            return
+        self._wait_for_start(JOIN_SECONDS)
+        for slot in slots:
+            if slot.task is not None and slot.task.state in ("running", "draining"):
+                slot.task.stop()
 
     def trouble(self) -> str:
         """Why nothing can run here any more, in a sentence; empty while it can."""
-        return trouble_of(self._session)
+        return trouble_of(self._session) or self._misplaced
 
     def remove(self, job: str) -> None:
         """Forget a job whose tasks have ended, and what of its batches is still to come."""
         with self._lock:
             del self._jobs[job]
             self._runs = {run: kept for run, kept in self._runs.items() if kept.layout.task.job != job}
+            if not any(kept.available_now for kept in self._jobs.values()):
+                self._first_ends.clear()  # who comes next begins a new round
 
 
-def topic_config(code: JobCode, name: str) -> dict[str, str]:
-    """Retention, as topics keep it."""
-    topic = code.topics[name]
-    config: dict[str, str] = {}
-    if topic.retention_seconds is not None:
-        config["retention.ms"] = str(round(topic.retention_seconds * 1000))
-    if topic.retention_bytes is not None:
-        config["retention.bytes"] = str(topic.retention_bytes)
-    return config
+def _positions(job: HostedJob, now: float) -> list[PartitionSample]:
+    return [
+        PartitionSample(job.name, place, now, job.ends.get(place, 0), slot.committed.get(place, 0))
+        for slot in job.slots
+        for place in slot.partitions
+    ]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -34,6 +35,29 @@ class JobLayout:
 def tasks_before(checkpoints: Path, job: str) -> int:
     """Tasks of the job's newest generation; 0 when it never ran."""
     return _held(checkpoints / job / LAYOUT).get("shape", {}).get("tasks", 0)
+
+
+def generation_of(checkpoints: Path, job: str) -> int:
+    """The job's newest generation; 0 when it never ran."""
+    return _held(checkpoints / job / LAYOUT).get("generation", 0)
+
+
+def state_bytes(checkpoints: Path, job: str) -> int:
+    """What a job's tasks keep as state on disk."""
+    return sum(p.stat().st_size for p in (checkpoints / job).glob("g*/*/state/**/*") if p.is_file())
+
+
+def begin_anew(checkpoints: Path, job: str) -> int:
+    """The next run is of a new generation, so that fences keep growing; older ones' checkpoints go. Which one it is."""
+    folder = checkpoints / job
+    held = _held(folder / LAYOUT)
+    if not held:
+        return 0
+    anew = {**held, "generation": held["generation"] + 1, "epoch": 0}
+    write_durably(folder / LAYOUT, json.dumps(anew))
+    for old in folder.glob("g*"):
+        shutil.rmtree(old)
+    return anew["generation"]
 
 
 def _held(file: Path) -> dict[str, Any]:

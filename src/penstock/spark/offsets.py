@@ -37,7 +37,7 @@ def load_offsets(stream: StreamId, text: str) -> dict[int, int]:
     if held.get("stream") != str(stream):
         raise ConflictError(
             f"The checkpoint of job {stream.job!r} holds offsets of {held.get('stream')!r} where it now reads "
-            f"{str(stream)!r}; put its inputs back in the old order, or start the job anew with a new name."
+            f"{str(stream)!r}; put its inputs back in the old order, or start it anew: `penstock reset {stream.job}`."
         )
     return {int(p): int(at) for p, at in held["offsets"].items()}
 
@@ -48,5 +48,5 @@ def check_forward(stream: StreamId, start: Mapping[int, int], end: Mapping[int, 
         if end.get(partition, at) < at:
             raise ConflictError(
                 f"Topic {stream.topic!r}, partition {partition}: job {stream.job!r} has read to offset {at} but the topic "
-                f"ends at {end[partition]}; it was made anew or restored, so start the job with a new name."
+                f"ends at {end[partition]}; it was made anew or restored, so start the job anew: `penstock reset {stream.job}`."
             )

@@ -83,6 +83,8 @@ class TaskStart:
 
     initial: Mapping[TopicPartition, int]
     newest: CommittedBatch | None
+    until: Mapping[TopicPartition, int] = field(default_factory=dict[TopicPartition, int])
+    """Where partitions end for a run that works through what is there; elsewhere as they end when it begins."""
 
 
 class TaskPlanner:
@@ -103,7 +105,7 @@ class TaskPlanner:
         self._lock = threading.RLock()
         self._round: dict[str, _TopicRound] = {}
         self._plans: dict[int, tuple[str, str, str]] = {}
-        self._newest = start.newest
+        self._newest, self._until = start.newest, start.until
         self._position: dict[TopicPartition, int] = self._begun()
         """How far each partition is planned."""
         self._planned: dict[int, dict[TopicPartition, tuple[int, int]]] = {}
@@ -140,7 +142,7 @@ class TaskPlanner:
             return {p: newest.end[TopicPartition(topic, p)] for p in start}
         raise ConflictError(
             f"Task {self.layout.task}: its checkpoint stands at offsets that its sink holds no batch for; "
-            "the checkpoint was copied or restored, so start the job with a new name."
+            f"the checkpoint was copied or restored, so start the job anew: `penstock reset {self.layout.job.name}`."
         )
 
     # -- the source ------------------------------------------------------------------------------------------------
@@ -269,7 +271,9 @@ class TaskPlanner:
         topic = self.layout.streams[stream].topic
         ends = self._bus.topics.end_offsets([topic])
         with self._lock:
-            self._final[topic] = {place.partition: at for place, at in ends.items()}
+            self._final[topic] = {
+                place.partition: min(at, self._until.get(place, at)) for place, at in ends.items()
+            }
 
     # -- the sink --------------------------------------------------------------------------------------------------
 

@@ -27,6 +27,8 @@ class Restarts:
 
     def __init__(self) -> None:
         self.failures = 0
+        self.fruitless = 0
+        """Starts in a row that ended without a batch."""
         self._works_since: float | None = None
 
     def works(self, now: float) -> None:
@@ -34,12 +36,13 @@ class Restarts:
         if self._works_since is None:
             self._works_since = now
 
-    def failed(self, now: float) -> float:
-        """Note a failure; seconds to wait."""
+    def failed(self, now: float, *, moved: bool = False) -> float:
+        """Note a failure, of a run that committed a batch (`moved`) or none; seconds to wait."""
         if self._works_since is not None and now - self._works_since > self.HEALTHY_SECONDS:
             self.failures = 0
         self._works_since = None
         self.failures += 1
+        self.fruitless = 0 if moved else self.fruitless + 1
         return backoff_seconds(self.failures)
 
 
@@ -60,17 +63,34 @@ class Slot:
     """It is drained or stopped, and starts no more."""
     told: TaskState = "running"
     """The state of its run that was last reported."""
+    passes: bool = False
+    """It works through what is there, pass by pass."""
+    ended_before: frozenset[str] = frozenset()
+    """Jobs that had ended when its newest pass began."""
+    over: bool = False
+    """It has worked through everything, was given up or is fenced."""
+    again_at: float = 0.0
+    """When its next pass may begin for a backlog alone."""
     committed: dict[TopicPartition, int] = field(default_factory=dict)
     batches: int = 0
     dead_letters: int = 0
 
     @property
     def state(self) -> JobState:
-        if self.task is None:
-            return "starting"
         if self.retry_at is not None:
             return "restarting"
-        return "starting" if self.task.state == "new" else self.task.state
+        if self.task is None or self.task.state == "new":
+            return "starting"
+        if not self.ending and self.task.state == "failed":
+            return "restarting"  # which is told at the next look
+        if not self.ending and self.between:
+            return "running"
+        return self.task.state
+
+    @property
+    def between(self) -> bool:
+        """A pass of it has ended, and another may follow."""
+        return self.passes and not self.over and self.task is not None and self.task.state == "stopped"
 
     def begin(self, task: Task) -> None:
         """Another run is there."""
@@ -79,6 +99,11 @@ class Slot:
     def end(self) -> None:
         """Whatever happens to it, it does not start again."""
         self.ending, self.retry_at = True, None
+
+    def give_up(self) -> None:
+        """It was to work through what is there, and cannot."""
+        self.end()
+        self.over = True
 
     def note(self, sample: BatchSample, ends: Mapping[TopicPartition, int], now: float) -> None:
         """A batch of it was committed, perhaps of an earlier run."""

@@ -59,6 +59,8 @@ class Task:
         self.failure: Failure | None = None
         self._bus, self._place = bus, place
         self._query: StreamingQuery | None = None
+        self._found = -1
+        """The newest batch that was committed before this run."""
         self._looking = threading.Lock()
 
     @property
@@ -77,8 +79,11 @@ class Task:
         """Takes effect in the next batch that is planned."""
         self.planner.threads = max(1, threads)
 
-    def start(self) -> None:
-        """Start the query; a job that cannot even be planned leaves nothing behind."""
+    def start(self, *, frozen: bool = False) -> None:
+        """Start the query; a job that cannot even be planned leaves nothing behind. A frozen one finishes the batch that
+        its checkpoint holds, and ends."""
+        self.planner.frozen = frozen
+        self._found = self._committed()
         self.state = next_state(self.state, "start")
         place, context = self._place, self._place.session.sparkContext
         place.hub.register(self.run, self.planner)
@@ -92,6 +97,8 @@ class Task:
             raise
         finally:
             context.setLocalProperty("spark.scheduler.pool", None)  # type: ignore[arg-type]
+        if frozen:
+            self.state = next_state(self.state, "drain")
 
     def _writer(self) -> DataStreamWriter:
         session, options = self._place.session, self.code.spec.options
@@ -179,10 +186,20 @@ class Task:
         """It has ended, and left no batch for its next run to do again."""
         return self.state in ("drained", "stopped") and self.at_edge()
 
+    def stopped_inside(self) -> bool:
+        """It was stopped, and left a batch for its next run to do again."""
+        return self.state in ("drained", "stopped") and not self.at_edge()
+
     def at_edge(self) -> bool:
         """Every batch that Spark began is committed in its checkpoint."""
-        newest = [_newest(self._place.checkpoint / name) for name in ("offsets", "commits")]
-        return newest[0] == newest[1]
+        return _newest(self._place.checkpoint / "offsets") == self._committed()
+
+    def moved(self) -> bool:
+        """It has committed a batch."""
+        return self._committed() > self._found
+
+    def _committed(self) -> int:
+        return _newest(self._place.checkpoint / "commits")
 
     def stop(self) -> None:
         """Stop at once; a batch in flight is replayed at the next start."""

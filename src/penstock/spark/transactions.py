@@ -103,7 +103,7 @@ def is_known(held: CommittedBatch | None, commit: BatchCommit) -> bool:
     raise ConflictError(
         f"Task {commit.producer}, batch {commit.batch_id}: it neither begins nor ends where Kafka holds its batch "
         f"{held.batch_id}; the checkpoint was copied or restored, or the consumer group's offsets were reset, so start "
-        "the job with a new name."
+        f"the job anew: `penstock reset {commit.reader}`."
     )
 
 

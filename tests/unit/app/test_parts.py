@@ -105,8 +105,8 @@ def four(left, right): return left
         ("two", "b", "three"),
         ("two", "b", "four"),
         ("two", "c", ""),
-        ("three", "noop", ""),
         ("four", "d", ""),
+        ("three", "noop", ""),
     )
 
 
@@ -118,7 +118,30 @@ def test_a_source_that_is_no_topic_is_the_world_outside(tmp_path: Path) -> None:
 def tick(rows): return rows
 """,
     )
-    assert reads_and_writes(held) == (("", "rate", "tick"), ("tick", "ticks", ""))
+    assert reads_and_writes(held) == (("tick", "ticks", ""), ("", "rate", "tick"))
+
+
+def test_a_topic_that_is_named_like_a_format_shares_no_edge_with_it(tmp_path: Path) -> None:
+    held = pipeline(
+        tmp_path,
+        """
+@job(reads=source("rate", rowsPerSecond=5), writes="rate")
+def tick(rows): return rows
+
+@job(reads="rate", writes=sink("parquet", path="out"))
+def keep(rows): return rows
+
+@job(reads=source("parquet", "n long", path="in"), writes="other")
+def load(rows): return rows
+""",
+    )
+    assert reads_and_writes(held) == (
+        ("tick", "rate", "keep"),
+        ("load", "other", ""),
+        ("", "rate (source)", "tick"),
+        ("", "parquet", "load"),
+        ("keep", "parquet", ""),
+    )
 
 
 # Topics, bus, container

@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from penstock.app.running import load_checked, plan_run
+from penstock.app.running import OVER, end_of, load_checked, plan_run
 from penstock.app.validating import validate
 from penstock.model.errors import MissingError, SpecError
+from penstock.model.status import JobState, Phase
 from penstock.ports.services import RunRequest
 
 GOOD = """
@@ -92,6 +93,27 @@ def test_a_profile_that_is_not_there_is_refused(tmp_path: Path) -> None:
 def test_a_folder_without_a_pipeline_is_missing(tmp_path: Path) -> None:
     with pytest.raises((MissingError, SpecError), match=r"pipeline\.py"):
         plan_run(RunRequest(tmp_path), {})
+
+
+# How a run ends
+
+
+@pytest.mark.parametrize(
+    ("states", "phase"),
+    [
+        ({"stopped"}, "ended"),
+        ({"drained", "stopped"}, "ended"),
+        ({"stopped", "fenced"}, "failed"),
+        ({"drained", "failed"}, "failed"),
+        ({"fenced"}, "failed"),
+    ],
+)
+def test_a_run_has_failed_when_one_of_its_jobs_has(states: set[JobState], phase: Phase) -> None:
+    assert states <= OVER and end_of(states) == phase
+
+
+def test_a_job_that_may_go_on_ends_no_run() -> None:
+    assert OVER.isdisjoint({"starting", "running", "restarting", "draining"})
 
 
 # What validate finds without Spark

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,9 @@ from typer.testing import CliRunner
 
 from penstock.adapters.files.journal import FileJournal, FileRuns
 from penstock.adapters.log.log import EmbeddedLog
+from penstock.app.parts import project_at_rest
 from penstock.app.project import create_project
+from penstock.app.resetting import StoredJob
 from penstock.authoring import load_pipeline
 from penstock.interfaces.cli import build_app
 from penstock.model.decisions import Decision, Evidence, JobProposal, ScaleThreads, StageNeed
@@ -24,7 +27,7 @@ from penstock.model.jobs import PipelineSpec
 from penstock.model.observations import BatchSample, StageSample
 from penstock.model.status import Check, JobStatus, Phase, RunEvent, RunHeader, RunHistory, RunStatus
 from penstock.ports.journal import Runs
-from penstock.ports.services import Bench, Run, RunRequest
+from penstock.ports.services import Bench, JobReset, Run, RunRequest
 from penstock.ports.topics import Topics
 
 START = 1_790_000_000.0
@@ -253,6 +256,16 @@ class FakeServices:
 
     def topics(self, project: Path, profile: str | None) -> Topics:
         return EmbeddedLog(self.folder / "log", durable=False)
+
+    def at_rest(self, project: Path, profile: str | None) -> AbstractContextManager[None]:
+        return project_at_rest(self.folder / "work")
+
+    @contextmanager
+    def resetting(self, project: Path, profile: str | None, job: str) -> Generator[JobReset]:
+        with self.at_rest(project, profile):
+            topics = self.topics(project, profile)
+            yield StoredJob(self.load(project).job(job), topics, self.folder / "work" / "checkpoints")
+            topics.close()
 
     def runs(self, project: Path) -> Runs:
         return FileRuns(self.folder / "runs")

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from penstock.model.errors import EnvironmentProblem, MissingError, SpecError
+from penstock.model.ids import TopicPartition
 from penstock.model.status import Check
 
 CHECKS = [
@@ -162,3 +163,48 @@ def test_a_bench_that_is_not_there_lists_those_that_are(command: Any, services: 
     answer = command("bench", "spark", "--only", "other")
     assert answer.code == 3 and "there are: probe" in answer.err
     assert command("bench", "nothing").code == 3
+
+
+# A job starts anew
+
+
+@pytest.fixture
+def counting(command: Any, services: Any) -> Any:
+    """A job that has read two of three words."""
+    (services.folder / "pipeline.py").write_text(
+        "from penstock import job, topic\n"
+        "words = topic('words', schema='word string', partitions=1)\n"
+        "out = topic('out', schema='word string')\n"
+        "@job(reads=words, writes=out)\n"
+        "def count(rows):\n    return rows\n"
+    )
+    command("topic", "create", "words")
+    command("topic", "produce", "words", "a", "b", "c")
+    topics = services.topics(services.folder, None)
+    topics.commit_progress("count", {TopicPartition("words", 0): 2})
+    yield topics
+    topics.close()
+
+
+def test_a_job_starts_anew_after_it_was_said_what_is_lost(command: Any, counting: Any) -> None:
+    kept = command("reset", "count", given="n\n")
+    assert kept.code == 3 and "Nothing was forgotten." in kept.err and counting.progress("count", ["words"])
+    done = command("reset", "count", "--yes")
+    assert done.out.splitlines() == [
+        "forgotten: no state; 2 of 3 records of words read",
+        "begins again at: the first record that is kept of words (3 to read)",
+        "stays: what it wrote to out; what it reads again is written again",
+        "count starts anew with the next run.",
+    ]
+    assert counting.progress("count", ["words"]) == {}
+
+
+def test_a_job_may_begin_with_what_comes(command: Any, counting: Any) -> None:
+    out = command("reset", "count", "--from", "latest", given="y\n").out
+    assert "begins again at: what comes to words from now on" in out
+    assert counting.progress("count", ["words"]) == {TopicPartition("words", 0): 3}
+
+
+def test_a_place_to_begin_that_is_none_is_refused(command: Any, counting: Any) -> None:
+    answer = command("reset", "count", "--from", "yesterday", "--yes")
+    assert answer.code == 2 and "earliest" in answer.err and counting.progress("count", ["words"])

@@ -7,6 +7,10 @@ from typing import Any
 
 import pytest
 
+from penstock.model.status import RunEvent, RunHistory
+
+START = 1_790_000_000.0
+
 
 def test_a_run_is_shown_closed_and_reported(command: Any, services: Any, make_run: Any) -> None:
     run = make_run("ended")
@@ -42,6 +46,20 @@ def test_a_failed_run_says_why_and_ends_with_one(command: Any, make_run: Any) ->
     run = make_run("failed", state="failed", note="no disk")
     answer = command("run", "p.py")
     assert answer.code == 1 and "The run failed: split: no disk." in answer.err and run.closed
+
+
+def test_a_failure_that_came_again_and_again_is_said_once(
+    command: Any, services: Any, make_run: Any, history: RunHistory
+) -> None:
+    run = make_run("failed", state="failed", note="split-0 failed: no disk.")
+    for second in range(3):
+        run._journal.write(RunEvent(START + second, "failed", "split-0 failed: no disk.", "split"))
+        run._journal.write(RunEvent(START + second, "retry", f"split-0 starts again in {second} s.", "split"))
+    run._journal.write(RunEvent(START + 4, "given_up", "split-0 is given up.", "split"))
+    answer = command("run", "p.py")
+    assert answer.out.splitlines()[-2:] == ["split-0 failed: no disk. (3 times)", "split-0 is given up."]
+    assert "starts again" not in answer.out + answer.err
+    assert answer.err.splitlines()[-1] == "The run failed: split: split-0 failed: no disk."
 
 
 def test_an_error_while_it_drains_closes_the_run(command: Any, make_run: Any) -> None:

@@ -7,6 +7,9 @@ from typing import Any
 
 import pytest
 
+from penstock.app.parts import ProjectLock
+from penstock.model.ids import TopicPartition
+
 PIPELINE = """
 from penstock import job, topic
 lines = topic("lines", schema="line string", partitions=3)
@@ -106,6 +109,24 @@ def test_deleting_asks_first(command: Any) -> None:
     fill(command, "a")
     assert "deleted words" in command("topic", "delete", "words", "--yes").out
     assert command("topic", "list", "-o", "json").json() == []
+
+
+def test_what_runs_loses_no_topic(command: Any, services: Any) -> None:
+    fill(command, "a")
+    running = ProjectLock(services.folder / "work")
+    refused = command("topic", "delete", "words", "--yes")
+    assert refused.code == 4 and "going on already" in refused.err and "end it first" in refused.err
+    running.release()
+    assert command("topic", "delete", "words", "--yes").code == 0
+
+
+def test_who_has_read_a_deleted_topic_is_said(command: Any, services: Any) -> None:
+    fill(command, "a")
+    topics = services.topics(services.folder, None)
+    topics.commit_progress("count", {TopicPartition("words", 0): 1})
+    topics.close()
+    out = command("topic", "delete", "words", "--yes").out
+    assert "It was read by count" in out and "`penstock reset JOB`" in out
 
 
 def test_lag_of_no_reader_is_said(command: Any) -> None:

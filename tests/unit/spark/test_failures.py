@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from penstock.model.errors import ConflictError, FencedError
-from penstock.spark.failures import describe_failure
+from penstock.spark.failures import Failure, describe_failure
 
 PLAN = "\n=== Streaming Query ===\nIdentifier: copy-0@1.1\nLogical Plan:\nProject\n"
 OURS = """Job aborted due to stage failure: Task 0 failed 1 times: java.io.IOException: segment a.arrow is missing; restore it
@@ -50,3 +50,10 @@ def test_what_the_planner_said_comes_before_what_spark_made_of_it() -> None:
     found = describe_failure(RuntimeError(JAVA), ConflictError("the topic was made anew"), "")
     assert (str(found), found.whole, found.fenced) == ("the topic was made anew", JAVA, False)
     assert describe_failure(None, FencedError("a newer one writes"), "").fenced
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"), [("no disk", "no disk."), ("No disk.", "No disk."), ("why?", "why?")]
+)
+def test_a_failure_is_a_sentence_that_others_may_follow(text: str, sentence: str) -> None:
+    assert Failure(text, "", "").sentence == sentence

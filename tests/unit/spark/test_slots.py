@@ -42,6 +42,15 @@ def test_a_minute_of_batches_forgets_what_was_before() -> None:
     assert restarts.failed(163.0) == 2.0
 
 
+def test_a_run_that_committed_a_batch_is_no_fruitless_start() -> None:
+    restarts = Restarts()
+    counts: list[int] = []
+    for moved in (True, False, False, True, False):
+        restarts.failed(0.0, moved=moved)
+        counts.append(restarts.fruitless)
+    assert counts == [0, 1, 2, 0, 1]
+
+
 def run(epoch: int, state: TaskState = "running") -> Any:
     """A run of a task as its slot sees it."""
     fence = SimpleNamespace(epoch=epoch)
@@ -67,6 +76,25 @@ def test_a_slot_that_ends_does_not_wait_for_its_next_run() -> None:
     assert slot.state == "restarting"
     slot.end()
     assert (slot.state, slot.retry_at, slot.ending) == ("failed", None, True)
+
+
+def test_between_two_passes_a_slot_runs_until_it_is_over_or_ends() -> None:
+    slot = Slot(TaskId("copy", 0), (), 0, passes=True)
+    slot.begin(run(epoch=1, state="stopped"))
+    assert slot.between and slot.state == "running"
+    slot.over = True
+    assert not slot.between and slot.state == "stopped"
+    slot.over = False
+    slot.end()
+    assert slot.state == "stopped"
+
+
+def test_a_failure_that_nobody_noticed_yet_is_not_the_end() -> None:
+    slot = Slot(TaskId("copy", 0), (), 0)
+    slot.begin(run(epoch=1, state="failed"))
+    assert slot.state == "restarting"
+    slot.give_up()
+    assert (slot.state, slot.over) == ("failed", True)
 
 
 class Run:

@@ -1,21 +1,24 @@
 """Readers' progress on Kafka: the offsets of consumer groups.
 
-They are asked for through a consumer of the group that never joins it. The admin client's own question must not be used:
-librdkafka ends the process when a broker answers it that it does not coordinate the group any more, as one does that has
-just started.
+They are asked for and recorded through consumers that never join their group. The admin client's own calls for that must
+not be used: librdkafka ends the process in them when a broker goes away, or has just started and answers that it does
+not coordinate the group yet.
 """
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
-from penstock.adapters.kafka.client import code_is, confluent
+from penstock.adapters.kafka.client import Connection, code_is, confluent
 from penstock.adapters.kafka.cluster import Cluster
 from penstock.model.ids import TopicPartition
 
 _Answer = TypeVar("_Answer")
+_POLL_SECONDS = 0.002
+"""How long a poll waits; an answer that came is told by the next one."""
 _NOT_READY = ("COORDINATOR_LOAD_IN_PROGRESS", "COORDINATOR_NOT_AVAILABLE", "NOT_COORDINATOR")
 
 
@@ -24,6 +27,8 @@ class Groups:
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster, self._connection = cluster, cluster.connection
+        self._committers: dict[str, _Committer] = {}
+        self._lock = threading.Lock()
 
     def names(self) -> list[str]:
         """All groups, in alphabetical order."""
@@ -38,14 +43,10 @@ class Groups:
         if not places:
             return []
         kafka = confluent()
-        config = self._connection.config(
-            group_id=group,
-            enable_auto_commit=False,
-            isolation_level="read_committed" if stable else "read_uncommitted",
-        )
+        isolation = "read_committed" if stable else "read_uncommitted"
         wanted = [kafka.TopicPartition(place.topic, place.partition) for place in places]
         with self._connection.errors_in_words():
-            consumer = kafka.Consumer(config)
+            consumer = kafka.Consumer(_config(self._connection, group) | {"isolation.level": isolation})
             try:
                 found = self._of_coordinator(
                     lambda: consumer.committed(wanted, timeout=self._connection.timeout_seconds)
@@ -59,23 +60,63 @@ class Groups:
 
     def set_offsets(self, group: str, offsets: Mapping[TopicPartition, int]) -> None:
         """Record offsets as a group's."""
-        admin = self._cluster.admin
         if not offsets:
             return
         kafka = confluent()
         entries = [kafka.TopicPartition(p.topic, p.partition, offset) for p, offset in offsets.items()]
-        request = [kafka.ConsumerGroupTopicPartitions(group, entries)]
+        with self._connection.errors_in_words():
+            committer = self._committer(group)
+            try:
+                found = self._of_coordinator(
+                    lambda: committer.commit(entries, self._connection.timeout_seconds)
+                )
+            except kafka.KafkaException:
+                self._let_go(group, committer)
+                raise
+        for entry in found:
+            if entry.error is not None:
+                raise self._cluster.missing(entry.error, entry.topic) or self._connection.in_words(
+                    entry.error
+                )
 
-        def ask() -> None:
-            future = admin.alter_consumer_group_offsets(
-                request, request_timeout=self._connection.timeout_seconds
-            )[group]
-            for entry in future.result().topic_partitions:
-                if entry.error is not None:
-                    raise self._cluster.missing(entry.error, entry.topic) or kafka.KafkaException(entry.error)
+    def close(self) -> None:
+        """Let go of all connections; a later call opens them again."""
+        with self._lock:
+            committers, self._committers = list(self._committers.values()), {}
+        for committer in committers:
+            committer.close()
+
+    def _committer(self, group: str) -> _Committer:
+        with self._lock:
+            if group not in self._committers:
+                self._committers[group] = _Committer(self._connection, group)
+            return self._committers[group]
+
+    def _let_go(self, group: str, committer: _Committer) -> None:
+        """What a consumer that failed still has under way must not answer for a later call."""
+        with self._lock:
+            if self._committers.get(group) is committer:
+                del self._committers[group]
+        threading.Thread(target=committer.close, daemon=True).start()  # it waits for what is under way
+
+    def delete(self, group: str) -> bool:
+        """Delete a group with its offsets; False when there is none."""
+        admin = self._cluster.admin
+
+        def ask() -> bool:
+            future = admin.delete_consumer_groups([group], request_timeout=self._connection.timeout_seconds)[
+                group
+            ]
+            try:
+                future.result()
+            except confluent().KafkaException as error:
+                if code_is(error.args[0], "GROUP_ID_NOT_FOUND"):
+                    return False
+                raise
+            return True
 
         with self._connection.errors_in_words():
-            self._of_coordinator(ask)
+            return self._of_coordinator(ask)
 
     def _of_coordinator(self, ask: Callable[[], _Answer]) -> _Answer:
         """An answer about a group; a broker that just started says for a while that it isn't ready for groups."""
@@ -87,3 +128,39 @@ class Groups:
                 if time.monotonic() > deadline or not code_is(error.args[0], *_NOT_READY):
                     raise
             time.sleep(0.05)
+
+
+class _Committer:
+    """A consumer that records offsets of its group, one call at a time."""
+
+    def __init__(self, connection: Connection, group: str) -> None:
+        self._lock = threading.Lock()
+        self._answers: list[tuple[Any, list[Any]]] = []
+        self._consumer = confluent().Consumer(_config(connection, group) | {"on_commit": self._answered})
+
+    def commit(self, entries: list[Any], timeout_seconds: float) -> list[Any]:
+        """The partitions with their errors; an error when no answer came in time."""
+        kafka = confluent()
+        with self._lock:
+            self._answers.clear()
+            deadline = time.monotonic() + timeout_seconds
+            self._consumer.commit(offsets=entries, asynchronous=True)
+            while not self._answers:
+                self._consumer.poll(_POLL_SECONDS)
+                if time.monotonic() > deadline:
+                    raise kafka.KafkaException(kafka.KafkaError(kafka.KafkaError._TIMED_OUT))
+            error, found = self._answers.pop()
+        if error is not None and not any(entry.error is not None for entry in found):
+            raise kafka.KafkaException(error)
+        return found
+
+    def close(self) -> None:
+        with self._lock:
+            self._consumer.close()
+
+    def _answered(self, error: Any, entries: list[Any]) -> None:
+        self._answers.append((error, entries))
+
+
+def _config(connection: Connection, group: str) -> dict[str, Any]:
+    return connection.config(group_id=group, enable_auto_commit=False)

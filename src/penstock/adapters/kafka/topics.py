@@ -156,6 +156,10 @@ class KafkaTopics:
         entries = self._groups.offsets(reader, self._places_there(topics))
         return {TopicPartition(e.topic, e.partition): e.offset for e in entries}
 
+    def forget_reader(self, reader: str) -> bool:
+        """The consumer group goes, with the notes that exactly-once jobs keep in it."""
+        return self._groups.delete(reader)
+
     def marked_progress(
         self, reader: str, places: Sequence[TopicPartition], *, stable: bool = True
     ) -> dict[TopicPartition, tuple[int, str]]:
@@ -173,6 +177,7 @@ class KafkaTopics:
     def close(self) -> None:
         self._writer.close()
         self._reader.close()
+        self._groups.close()
 
     def _places_there(self, topics: Sequence[str]) -> list[TopicPartition]:
         """All partitions of those of these topics that there are."""

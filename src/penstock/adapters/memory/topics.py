@@ -141,6 +141,10 @@ class MemoryTopics:
             found = self._progress.get(reader, {}).items()
             return {place: offset for place, (offset, _) in found if place.topic in topics}
 
+    def forget_reader(self, reader: str) -> bool:
+        with self._lock:
+            return bool(self._progress.pop(reader, None))
+
     def readers(self, topic: str) -> list[ReaderProgress]:
         with self._lock:
             self._find(topic)

@@ -45,6 +45,7 @@ def build_app(services: Services, clock: Clock) -> typer.Typer:
     app.command()(load.load)
     app.command()(runs.runs)
     app.command()(runs.report)
+    app.command()(project.reset)
     app.command()(bench.bench)
     app.command()(project.doctor)
     app.command("kafka-jars")(project.kafka_jars)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
@@ -9,8 +10,16 @@ import typer
 
 from penstock.interfaces.cli.output import show
 from penstock.interfaces.cli.tools import HERE, Output, OutputKind, Profile, Project, tell, tools_of
-from penstock.model.errors import EnvironmentProblem, SpecError
+from penstock.model.errors import EnvironmentProblem, MissingError, SpecError
 from penstock.model.status import Check
+from penstock.model.units import format_bytes
+from penstock.ports.services import JobMemory
+
+
+class BeginAt(StrEnum):
+    EARLIEST = "earliest"
+    LATEST = "latest"
+
 
 _MARKS = {"ok": "ok", "warning": "WARNING", "problem": "PROBLEM"}
 
@@ -42,6 +51,47 @@ def validate(
     _show_checks(checks, output, "place")
     if any(check.level == "problem" for check in checks):
         raise typer.Exit(SpecError.exit_code)
+
+
+def reset(
+    ctx: typer.Context,
+    job: Annotated[str, typer.Argument(help="The job's name.")],
+    origin: Annotated[
+        BeginAt, typer.Option("--from", help="Begin at the first record that is kept, or after the last.")
+    ] = BeginAt.EARLIEST,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+    project: Project = HERE,
+    profile: Profile = None,
+) -> None:
+    """Start a job anew: forget its state and how far it has read. What it wrote stays.
+
+    Example: penstock reset count --from latest
+    """
+    with tools_of(ctx).services.resetting(project, profile, job) as found:
+        for line in _reset_lines(found.remembers(), origin):
+            typer.echo(line)
+        if not yes and not typer.confirm(f"Start {job} anew?"):
+            raise MissingError("Nothing was forgotten.")
+        found.carry_out(origin.value)
+    typer.echo(f"{job} starts anew with the next run.")
+
+
+def _reset_lines(memory: JobMemory, origin: BeginAt) -> list[str]:
+    """What is lost, where it begins again, and what stays."""
+    state = f"its state ({format_bytes(memory.state_bytes)})" if memory.state_bytes else "no state"
+    read = [f"{held.read:,} of {held.kept:,} records of {held.topic} read" for held in memory.inputs]
+    begins = {
+        BeginAt.EARLIEST: "the first record that is kept of {0.topic} ({0.kept:,} to read)",
+        BeginAt.LATEST: "what comes to {0.topic} from now on",
+    }
+    again = [begins[origin].format(held) for held in memory.inputs]
+    lines = [f"forgotten: {'; '.join([state, *read])}"]
+    lines += [f"begins again at: {'; '.join(again)}"] if again else []
+    if memory.outputs:
+        lines.append(
+            f"stays: what it wrote to {', '.join(memory.outputs)}; what it reads again is written again"
+        )
+    return lines
 
 
 def doctor(

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -17,7 +18,7 @@ from penstock.interfaces.cli.watch import Interrupts, watch
 from penstock.interfaces.report.page import write_report
 from penstock.interfaces.states import describe_memory, format_clock
 from penstock.model.errors import SpecError
-from penstock.model.status import RunHeader, RunStatus
+from penstock.model.status import RunEvent, RunHeader, RunStatus
 from penstock.model.units import parse_seconds
 from penstock.ports.services import Run, RunRequest
 
@@ -99,14 +100,13 @@ def _carry_out(
     for target in (running.folder / REPORT, *([report] if report else [])):
         write_report(history, target)
     typer.echo(f"\nReport: {report or running.folder / REPORT}")
-    for event in history.events:
-        if event.kind in ("failed", "fenced", "check", "alert"):
-            typer.echo(event.text)
-    if unclean:
-        tell(unclean)
+    for line in _troubles(history.events):
+        typer.echo(line)
     if status.phase == "failed":
         tell(_why(status))
         raise typer.Exit(1)
+    if unclean:
+        tell(unclean)
     if interrupts.count > 1:
         raise typer.Exit(STOPPED_CODE)
 
@@ -127,8 +127,16 @@ def _close_out(to: Console, header: RunHeader, status: RunStatus) -> None:
         to.print(f"Last decision: {status.decision}", markup=False)
 
 
+def _troubles(events: Sequence[RunEvent]) -> list[str]:
+    """What went wrong, each once, with how often."""
+    counts = Counter(e.text for e in events if e.kind in ("failed", "fenced", "given_up", "check", "alert"))
+    return [text if times == 1 else f"{text} ({times} times)" for text, times in counts.items()]
+
+
 def _why(status: RunStatus) -> str:
     reasons = [
-        f"{job.job}: {job.note}" for job in status.jobs if job.state in ("failed", "fenced") and job.note
+        f"{job.job}: {job.note.rstrip('.')}"
+        for job in status.jobs
+        if job.state in ("failed", "fenced") and job.note
     ]
     return "The run failed" + (f": {'; '.join(reasons)}" if reasons else "; its events say why") + "."

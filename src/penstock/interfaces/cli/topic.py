@@ -312,9 +312,15 @@ def delete(
 
     Example: penstock topic delete words --yes
     """
-    with _topics(ctx, project, profile) as topics:
+    services = tools_of(ctx).services
+    with services.at_rest(project, profile), _topics(ctx, project, profile) as topics:
         info = topics.describe(name)
+        readers = dict.fromkeys(held.reader for held in topics.readers(name))
         if not yes and not typer.confirm(f"Delete {name} with {info.records:,} records?"):
             raise MissingError("Nothing was deleted.")
         topics.delete(name)
     typer.echo(f"deleted {name}")
+    if readers:
+        typer.echo(
+            f"It was read by {', '.join(readers)}: before a job reads one that is made anew, `penstock reset JOB`."
+        )
