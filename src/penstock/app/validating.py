@@ -9,7 +9,7 @@ from penstock.app.parts import container_settings, job_codes
 from penstock.app.settings import load_settings
 from penstock.authoring import Pipeline, check_pipeline, load_pipeline
 from penstock.model.errors import SpecError
-from penstock.model.status import Check
+from penstock.model.status import Check, problem_of
 
 
 def validate(file: Path, profile: str | None, env: Mapping[str, str]) -> list[Check]:
@@ -19,8 +19,8 @@ def validate(file: Path, profile: str | None, env: Mapping[str, str]) -> list[Ch
         settings = load_settings(pipeline.folder, profile, env)
         pipeline = pipeline.tuned(settings.defaults, settings.jobs, settings.place)
     except SpecError as error:
-        return [_problem(error)]
-    found = [_problem(error) for error in check_pipeline(pipeline)]
+        return [problem_of(error)]
+    found = [problem_of(error) for error in check_pipeline(pipeline)]
     if found:
         return found
     from penstock.spark.session import start_session, stop_session
@@ -31,12 +31,6 @@ def validate(file: Path, profile: str | None, env: Mapping[str, str]) -> list[Ch
         return [*_topics(pipeline), *analyse_jobs(session, job_codes(pipeline))]
     finally:
         stop_session(session)
-
-
-def _problem(error: SpecError) -> Check:
-    return Check(
-        error.field, "problem", f"{error.field} = {error.value!r} {error.problem}", error.remedy, error.place
-    )
 
 
 def _topics(pipeline: Pipeline) -> list[Check]:

@@ -103,6 +103,7 @@ def sample_history(seconds: int = 110) -> RunHistory:
                     0,
                     0,
                     "at the size that its demand needs" if second > 30 else "",
+                    300.0,
                 )
             )
             feed = taken * ratio
