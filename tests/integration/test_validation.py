@@ -61,7 +61,7 @@ def misspelt(rows: Any) -> Any:
 
 
 REFUSED = [
-    (misspelt, {}, "asks for the column 'wrod', which is not there", "use one that is: word, id"),
+    (misspelt, {}, "asks for the column 'wrod', which is not there", "use one that is: id, word"),
     (lambda rows: rows.select(rows.wrod), {}, "asks a frame for 'wrod'", "its inputs are id, word"),
     (lambda rows: rows.selectExpr("len1(word)"), {}, "the function 'len1', which Spark does not", "as a udf"),
     (lambda rows: rows + 1, {}, "raises TypeError: unsupported operand", "mend its function there"),

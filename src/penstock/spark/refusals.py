@@ -21,14 +21,14 @@ _MODES = (
         "aggregates in mode {mode!r} without a watermark, so that no result would ever be final",
         'use mode="update", or give it a watermark (withWatermark)',
     ),
-    ("this output mode is not supported", "", 'use mode="append", or "update" for an aggregation'),
-    ("in update output mode", "", 'use mode="append"'),
-    ("update output mode", "", 'use mode="append"'),
     (
         "no streaming aggregations",
         "keeps nothing to write whole in mode {mode!r}: it does not aggregate",
         'use mode="append"',
     ),
+    ("this output mode is not supported", "", 'use mode="append", or "update" for an aggregation'),
+    ("in update output mode", "", 'use mode="append"'),
+    ("update output mode", "", 'use mode="append"'),
     ("watermark", "", "give its inputs a watermark (withWatermark)"),
     ("", "", "leave out of its function or its sink what a stream cannot do"),
 )

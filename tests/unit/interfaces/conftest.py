@@ -14,6 +14,7 @@ from typer.testing import CliRunner
 
 from penstock.adapters.files.journal import FileJournal, FileRuns
 from penstock.adapters.log.log import EmbeddedLog
+from penstock.adapters.memory import MemoryTopics
 from penstock.app.project import create_project
 from penstock.authoring import load_pipeline
 from penstock.interfaces.cli import build_app
@@ -252,7 +253,9 @@ class FakeServices:
         assert self.run is not None
         return self.run
 
-    def topics(self, project: Path, profile: str | None) -> Topics:
+    def topics(self, project: Path, profile: str | None, *, make: bool = True) -> Topics:
+        if not make and not (self.folder / "log").is_dir():
+            return MemoryTopics()
         return EmbeddedLog(self.folder / "log", durable=False)
 
     def runs(self, project: Path) -> Runs:

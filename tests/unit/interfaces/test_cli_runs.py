@@ -60,6 +60,8 @@ def test_an_error_while_it_drains_closes_the_run(command: Any, make_run: Any) ->
         (("--for", "soon"), "is not a duration"),
         (("--report", "nowhere/out.html"), "is in a folder that is not there"),
         (("--set", "spark.slots"), "is not name=value"),
+        (("--report", "."), "is a folder; name a file, like report.html"),
+        (("--set", "spark.slots=1", "--set", "spark.slots=2"), "gives spark.slots a second time"),
     ],
 )
 def test_what_cannot_be_asked_is_refused_before_anything_starts(

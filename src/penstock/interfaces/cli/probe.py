@@ -57,7 +57,7 @@ def probe(
 
 
 def _tables(tools: Tools, project: Path, seen: Seen) -> dict[str, list[dict[str, object]]]:
-    topics = tools.services.topics(project, seen.header.profile)
+    topics = tools.services.topics(project, seen.header.profile, make=False)
     try:
         backlog = backlog_rows(seen.header, topics)
     finally:

@@ -49,7 +49,9 @@ def run(  # noqa: PLR0913 - one parameter per option
     tools = tools_of(ctx)
     for_seconds = None if for_ is None else parse_seconds("--for", for_)
     _check_target(report)
-    request = RunRequest(pipeline, profile, strategy, available_now, parse_pairs("--set", set_ or []))
+    request = RunRequest(
+        pipeline, profile, strategy, available_now, parse_pairs("--set", set_ or [], "spark.slots=8")
+    )
     project = pipeline if pipeline.is_dir() else pipeline.parent
     started = tools.services.start
     _carry_out(tools, lambda: started(request, tell), project, for_seconds, report, plain)
@@ -72,6 +74,8 @@ def demo(
 
 def _check_target(report: Path | None) -> None:
     """A report that can't be written is said before the run, not after it."""
+    if report is not None and report.is_dir():
+        raise SpecError("--report", str(report), "is a folder", f"name a file, like {report / REPORT}")
     if report is not None and not report.absolute().parent.is_dir():
         raise SpecError(
             "--report", str(report), "is in a folder that is not there", "make the folder, or name another"

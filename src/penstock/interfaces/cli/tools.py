@@ -40,13 +40,15 @@ def tools_of(ctx: typer.Context) -> Tools:
     return held
 
 
-def parse_pairs(option: str, pairs: Sequence[str]) -> dict[str, str]:
-    """`name=value` texts as a map."""
+def parse_pairs(option: str, pairs: Sequence[str], example: str) -> dict[str, str]:
+    """`name=value` texts as a map; each name once."""
     found: dict[str, str] = {}
     for pair in pairs:
         name, separator, value = pair.partition("=")
         if not separator or not name.strip():
-            raise SpecError(option, pair, "is not name=value", f"write it like {option} spark.slots=8")
+            raise SpecError(option, pair, "is not name=value", f"write it like {option} {example}")
+        if name.strip() in found:
+            raise SpecError(option, pair, f"gives {name.strip()} a second time", "keep one of them")
         found[name.strip()] = value.strip()
     return found
 
