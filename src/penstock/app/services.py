@@ -6,11 +6,11 @@ import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from penstock.adapters.files.journal import FileRuns
 from penstock.adapters.memory import MemoryTopics
 from penstock.app.clock import SystemClock
 from penstock.app.parts import open_topics
 from penstock.app.project import create_project
+from penstock.app.runs import ProjectRuns
 from penstock.app.settings import Settings, load_settings
 from penstock.model.errors import MissingError
 from penstock.model.jobs import PipelineSpec
@@ -51,7 +51,7 @@ class AppServices:
         return open_topics(settings)
 
     def runs(self, project: Path) -> Runs:
-        return FileRuns(_settings(project, None).runs_folder)
+        return ProjectRuns(_settings(project, None).runs_folder)
 
     def doctor(self, project: Path, profile: str | None) -> list[Check]:
         from penstock.app.doctor import look_around

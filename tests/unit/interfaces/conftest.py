@@ -12,10 +12,11 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from penstock.adapters.files.journal import FileJournal, FileRuns
+from penstock.adapters.files.journal import FileJournal
 from penstock.adapters.log.log import EmbeddedLog
 from penstock.adapters.memory import MemoryTopics
 from penstock.app.project import create_project
+from penstock.app.runs import ProjectRuns
 from penstock.authoring import load_pipeline
 from penstock.interfaces.cli import build_app
 from penstock.model.decisions import Decision, Evidence, JobProposal, ScaleThreads, StageNeed
@@ -259,7 +260,7 @@ class FakeServices:
         return EmbeddedLog(self.folder / "log", durable=False)
 
     def runs(self, project: Path) -> Runs:
-        return FileRuns(self.folder / "runs")
+        return ProjectRuns(self.folder / "runs")
 
     def doctor(self, project: Path, profile: str | None) -> list[Check]:
         return self.checks

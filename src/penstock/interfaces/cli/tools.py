@@ -61,4 +61,8 @@ def tell(text: str) -> None:
 Project = Annotated[Path, typer.Option("--project", "-p", help="The project's folder.", show_default="here")]
 Profile = Annotated[str | None, typer.Option("--profile", help="Profile of penstock.toml to use.")]
 Output = Annotated[OutputKind, typer.Option("--output", "-o", help="A table for people, json for programs.")]
+PIPELINE = typer.Argument(
+    help="A pipeline file, or a folder with pipeline.py; the project's when none is given.",
+    show_default=False,
+)
 HERE = Path()

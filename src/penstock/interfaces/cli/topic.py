@@ -286,7 +286,9 @@ def lag(
     profile: Profile = None,
     output: Output = OutputKind.TABLE,
 ) -> None:
-    """Show how far each reader is behind: records not yet committed.
+    """Show how far each reader is behind.
+
+    LAG is in records: those that it has not committed yet.
 
     Example: penstock topic lag words --partitions
     """
@@ -343,7 +345,9 @@ def delete(
     project: Project = HERE,
     profile: Profile = None,
 ) -> None:
-    """Delete a topic with all its records, and how far its readers were.
+    """Delete a topic with all its records.
+
+    How far its readers were is forgotten with it.
 
     Example: penstock topic delete words --yes
     """

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from types import TracebackType
 from typing import Protocol, Self
 
@@ -13,7 +14,7 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
-from penstock.interfaces.cli.output import console, make_table
+from penstock.interfaces.cli.output import console, make_table, without_echoed_keys
 from penstock.interfaces.states import (
     COLUMNS,
     describe_changes,
@@ -24,6 +25,8 @@ from penstock.interfaces.states import (
 )
 from penstock.model.status import JobStatus, RunHeader, RunStatus
 
+_FRAME = 4
+"""Characters of the frame around the picture."""
 _STATE_STYLES = {"running": "green", "failed": "bold red", "fenced": "bold red", "restarting": "yellow"}
 
 
@@ -68,9 +71,12 @@ class LiveView:
 
     def __init__(self, header: RunHeader, strategy_note: str = "") -> None:
         self._header, self._said = header, strategy_note
-        self._live = Live(console=console(), auto_refresh=False, transient=True)
+        self._console = console()
+        self._live = Live(console=self._console, auto_refresh=False, transient=True)
+        self._quiet = ExitStack()
 
     def __enter__(self) -> Self:
+        self._quiet.enter_context(without_echoed_keys())
         self._live.__enter__()
         return self
 
@@ -78,18 +84,20 @@ class LiveView:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._live.__exit__(kind, error, trace)
+        self._quiet.close()
 
     def show(self, status: RunStatus) -> None:
-        self._live.update(draw_run(self._header, status, self._said), refresh=True)
+        drawn = draw_run(self._header, status, self._said, self._console.width)
+        self._live.update(drawn, refresh=True)
 
     def say(self, text: str) -> None:
         self._said = text
 
 
-def draw_run(header: RunHeader, status: RunStatus, said: str = "") -> Panel:
+def draw_run(header: RunHeader, status: RunStatus, said: str = "", width: int = 240) -> Panel:
     """The whole picture of one instant."""
     parts: list[Text | Table] = [Text(line, style="cyan") for line in describe_graph(header)]
-    parts += [Text(""), draw_jobs(status), Text("")]
+    parts += [Text(""), draw_jobs(status, width - _FRAME), Text("")]
     notes = [job for job in status.jobs if job.note]
     parts += [Text(f"{job.job}: {job.note}", style=_note_style(job)) for job in notes]
     if status.message:
@@ -105,12 +113,21 @@ def draw_run(header: RunHeader, status: RunStatus, said: str = "") -> Panel:
     return Panel(Group(*parts), title=title, subtitle=subtitle, title_align="left", subtitle_align="left")
 
 
-def draw_jobs(status: RunStatus) -> Table:
-    """The table of jobs."""
-    table = make_table([job_cells(job) for job in status.jobs], COLUMNS)
+def draw_jobs(status: RunStatus, width: int = 240) -> Table:
+    """The table of jobs, without the columns that can best be missed where the line is too short for all."""
+    rows, columns = [job_cells(job) for job in status.jobs], list(COLUMNS)
+    for missed in ("batches", "out", "batch", "offered", "capacity"):
+        if _wide(rows, columns) > width:
+            columns.remove(missed)
+    table = make_table(rows, columns)
     for job, row in zip(status.jobs, table.rows, strict=True):
         row.style = _STATE_STYLES.get(job.state) if job.state != "running" else None
     return table
+
+
+def _wide(rows: Sequence[Mapping[str, str]], columns: Sequence[str]) -> int:
+    """Characters of the table's longest line."""
+    return sum(2 + max(len(name), *(len(row[name]) for row in rows)) for name in columns)
 
 
 def _note_style(job: JobStatus) -> str:

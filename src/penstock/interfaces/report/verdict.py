@@ -124,7 +124,9 @@ def _trouble(history: RunHistory) -> str:
             f"tasks were restarted {restarts} times" if restarts > 1 else "a task was restarted once"
         )
     if letters:
-        parts.append(f"{letters:,} records did not parse and went to dead letters")
+        parts.append(
+            f"{letters:,} {'record' if letters == 1 else 'records'} did not parse and went to dead letters"
+        )
     alerts = [d.reason for d in history.decisions if d.verdict == "alert"]
     if alerts:
         parts.append(f"last alert: {alerts[-1].rstrip('.')}")
