@@ -61,6 +61,8 @@ class Settings(BaseModel):
     """Job options laid under every job's, as `authoring.options.read_job_options` gives them."""
     jobs: Mapping[str, Mapping[str, object]]
     """Job options laid over those of single jobs."""
+    job_places: Mapping[str, str]
+    """Where the newest of each job's options stands, for errors."""
 
     @property
     def place(self) -> str:
@@ -180,6 +182,9 @@ def _build(folder: Path, file: Path, profile: str, layers: Sequence[Given]) -> S
                 **sections,
                 "defaults": defaults,
                 "jobs": jobs,
+                "job_places": {
+                    _job_option(given)[0]: given.place for given in layers if given.path[0] == "jobs"
+                },
             }
         )
         _check_together(settings)

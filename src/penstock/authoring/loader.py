@@ -61,16 +61,26 @@ class Pipeline:
         return replace(self, spec=self.spec.model_copy(update={"jobs": jobs}))
 
     def tuned(
-        self, under: Mapping[str, object], over: Mapping[str, Mapping[str, object]], place: str = ""
+        self,
+        under: Mapping[str, object],
+        over: Mapping[str, Mapping[str, object]],
+        place: str = "",
+        places: Mapping[str, str] | None = None,
     ) -> Pipeline:
-        """Options laid under every job's, and over those of single jobs, as `read_job_options` gives them."""
+        """Options laid under every job's, and over those of single jobs, as `read_job_options` gives them.
+
+        `places` says where those of a job stand, where that is known better than `place`.
+        """
+        at = places or {}
         names = [job.name for job in self.spec.jobs]
         for name in over:
             if name not in names:
-                raise SpecError("jobs", name, "is no job of this pipeline", nearest(name, names), place)
+                raise SpecError(
+                    "jobs", name, "is no job of this pipeline", nearest(name, names), at.get(name, place)
+                )
         return self.with_options(
             {
-                job.name: layer_job_options(job.options, under, over.get(job.name), place)
+                job.name: layer_job_options(job.options, under, over.get(job.name), at.get(job.name, place))
                 for job in self.spec.jobs
             }
         )

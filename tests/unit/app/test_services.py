@@ -136,3 +136,20 @@ def test_a_pipelines_file_stands_for_its_folder(services: AppServices, tmp_path:
     (tmp_path / "pipeline.py").write_text(PIPELINE)
     with pytest.raises(SpecError, match="slots"):
         services.runs(tmp_path / "pipeline.py")
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "found"),
+    [
+        ("[jobs.cpoy]\nthreads = 2\n", 2, "'cpoy' is no job of this pipeline"),
+        ("[defaults]\nthreads = 1\n[jobs.copy]\nslo_lag = '1s'\n", 4, "is not above the trigger"),
+        ("[jobs.copy]\nthreads = 9\nmax_threads = 4\n", 3, "is outside its limits"),
+    ],
+)
+def test_what_settings_make_wrong_is_named_where_it_was_set(
+    services: AppServices, tmp_path: Path, text: str, line: int, found: str
+) -> None:
+    (tmp_path / "pipeline.py").write_text(PIPELINE.replace('"b"', 'topic("b", schema="n long")'))
+    (tmp_path / "penstock.toml").write_text(text)
+    (check,) = services.validate(tmp_path, None)
+    assert check.place == f"{tmp_path / 'penstock.toml'}:{line}" and found in check.text

@@ -49,7 +49,7 @@ def probe(
         ProbeOutput, typer.Option("--output", "-o", help="A table, a wide one with all columns, or json.")
     ] = ProbeOutput.TABLE,
 ) -> None:
-    """Print what a run measures of its jobs, stages, memory and backlog.
+    """Print what a run measures of jobs, stages and memory.
 
     The guide explains each column ("What the probe measures"). Names end with their unit; rates are per second.
 

@@ -19,7 +19,7 @@ _SILENT_SECONDS = 10.0
 
 
 def runs(ctx: typer.Context, project: Project = HERE, output: Output = OutputKind.TABLE) -> None:
-    """List the project's runs, newest first, and how each ended.
+    """List the project's runs, and how each ended.
 
     RESULT is the phase of its last status; `lost` is a run that ended without a word, as when it was killed.
 
