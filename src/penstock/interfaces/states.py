@@ -25,8 +25,8 @@ COLUMNS = (
 
 
 LEGEND = (
-    "in, out, offered: records per second; capacity: what the present threads carry; backlog: records not yet committed;\n"
-    "lag: the backlog divided by the best processing rate that is known."
+    "in, out, offered: records per second; capacity: what the present threads carry;\n"
+    "backlog: records not yet committed; lag: backlog / best processing rate known."
 )
 
 

@@ -87,7 +87,7 @@ def test_a_run_may_be_named_by_its_project(command: Any, services: Any, make_run
 
 def test_the_table_at_the_end_says_what_lag_is(command: Any, make_run: Any) -> None:
     make_run("ended")
-    assert "lag: the backlog divided by the best processing rate" in command("run", "p.py").out
+    assert "lag: backlog / best processing rate known" in command("run", "p.py").out
 
 
 def test_the_demo_is_a_run(command: Any, make_run: Any) -> None:

@@ -5,10 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
-import sys
-import termios
-from collections.abc import Generator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 import typer
@@ -26,24 +23,6 @@ def console() -> Console:
     """Where tables go: made anew each time, so that it follows what stdout is now."""
     plain = Console(highlight=False, soft_wrap=False)
     return plain if plain.is_terminal else Console(highlight=False, width=_PIPE_WIDTH, color_system=None)
-
-
-@contextmanager
-def without_echoed_keys() -> Generator[None]:
-    """The terminal shows no `^C` for that time: it would push a picture that is redrawn in place out of its place."""
-    try:
-        terminal = sys.stdin.fileno()
-        before = termios.tcgetattr(terminal)
-    except (OSError, ValueError, termios.error):  # no terminal there
-        yield
-        return
-    quiet = [*before]
-    quiet[3] &= ~termios.ECHOCTL
-    termios.tcsetattr(terminal, termios.TCSANOW, quiet)
-    try:
-        yield
-    finally:
-        termios.tcsetattr(terminal, termios.TCSANOW, before)
 
 
 def show(

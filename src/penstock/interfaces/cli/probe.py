@@ -11,7 +11,7 @@ from rich.console import Group, RenderableType
 from rich.live import Live
 from rich.text import Text
 
-from penstock.interfaces.cli.output import console, make_table, plain_value, show_json, without_echoed_keys
+from penstock.interfaces.cli.output import console, make_table, plain_value, show_json
 from penstock.interfaces.cli.probe_rows import (
     WIDE_ONLY,
     Seen,
@@ -61,7 +61,6 @@ def probe(
     seen = Seen(header, parse_seconds("--over", over))
     position = 0
     with (
-        without_echoed_keys(),
         Interrupts() as interrupts,
         Live(console=console(), auto_refresh=False) as live,
     ):

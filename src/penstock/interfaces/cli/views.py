@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
 from types import TracebackType
 from typing import Protocol, Self
 
@@ -14,7 +13,7 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
-from penstock.interfaces.cli.output import console, make_table, without_echoed_keys
+from penstock.interfaces.cli.output import console, make_table
 from penstock.interfaces.states import (
     COLUMNS,
     describe_changes,
@@ -27,6 +26,9 @@ from penstock.model.status import JobStatus, RunHeader, RunStatus
 
 _FRAME = 4
 """Characters of the frame around the picture."""
+_KEYS = 6
+"""Characters that stay free beside it: a terminal writes `^C` there, and a line that wraps would move the picture."""
+_LEAST = 40
 _STATE_STYLES = {"running": "green", "failed": "bold red", "fenced": "bold red", "restarting": "yellow"}
 
 
@@ -73,10 +75,8 @@ class LiveView:
         self._header, self._said = header, strategy_note
         self._console = console()
         self._live = Live(console=self._console, auto_refresh=False, transient=True)
-        self._quiet = ExitStack()
 
     def __enter__(self) -> Self:
-        self._quiet.enter_context(without_echoed_keys())
         self._live.__enter__()
         return self
 
@@ -84,7 +84,6 @@ class LiveView:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._live.__exit__(kind, error, trace)
-        self._quiet.close()
 
     def show(self, status: RunStatus) -> None:
         drawn = draw_run(self._header, status, self._said, self._console.width)
@@ -95,9 +94,10 @@ class LiveView:
 
 
 def draw_run(header: RunHeader, status: RunStatus, said: str = "", width: int = 240) -> Panel:
-    """The whole picture of one instant."""
+    """The whole picture of one instant, in a terminal of this many columns."""
+    room = max(width - _KEYS, min(width, _LEAST))
     parts: list[Text | Table] = [Text(line, style="cyan") for line in describe_graph(header)]
-    parts += [Text(""), draw_jobs(status, width - _FRAME), Text("")]
+    parts += [Text(""), draw_jobs(status, room - _FRAME), Text("")]
     notes = [job for job in status.jobs if job.note]
     parts += [Text(f"{job.job}: {job.note}", style=_note_style(job)) for job in notes]
     if status.message:
@@ -110,7 +110,9 @@ def draw_run(header: RunHeader, status: RunStatus, said: str = "", width: int = 
     clock = format_clock(status.at - header.started_at)
     title = f"[bold]{header.pipeline}[/bold]  {status.phase}  {clock}"
     subtitle = f"strategy {header.strategy}, profile {header.profile}, run {header.run}; Ctrl-C drains"
-    return Panel(Group(*parts), title=title, subtitle=subtitle, title_align="left", subtitle_align="left")
+    return Panel(
+        Group(*parts), title=title, subtitle=subtitle, title_align="left", subtitle_align="left", width=room
+    )
 
 
 def draw_jobs(status: RunStatus, width: int = 240) -> Table:
