@@ -56,21 +56,37 @@ def test_a_job_that_is_fine_is_told_with_what_it_is(world: World) -> None:
     assert ":" in stateless.place
 
 
+def misspelt(rows: Any) -> Any:
+    return rows.selectExpr("wrod as word", "id as count")
+
+
 REFUSED = [
-    (count, {}, "aggregations without watermark", 'use mode="update", or give it a watermark'),
-    (copied, {"mode": "complete"}, "no streaming aggregations", 'use mode="append"'),
+    (misspelt, {}, "asks for the column 'wrod', which is not there", "use one that is: id, word"),
+    (lambda rows: rows.select(rows.wrod), {}, "asks a frame for 'wrod'", "its inputs are id, word"),
+    (lambda rows: rows.selectExpr("len1(word)"), {}, "the function 'len1', which Spark does not", "as a udf"),
+    (lambda rows: rows + 1, {}, "raises TypeError: unsupported operand", "mend its function there"),
+    (lambda rows: None, {}, "returns nothing where a frame is needed", "return the frame"),
+    (
+        count,
+        {},
+        "aggregates in mode 'append' without a watermark",
+        'use mode="update", or give it a watermark',
+    ),
+    (copied, {"mode": "complete"}, "in mode 'complete': it does not aggregate", 'use mode="append"'),
     (lambda rows: copied(rows).orderBy("word"), {}, "Sorting is not supported", "leave out"),
-    (static, {}, "is given a static frame", "a stream among the job's inputs"),
+    (static, {}, "gives out a static frame", "a stream among the job's inputs"),
 ]
 
 
 @pytest.mark.parametrize(("make", "options", "words", "remedy"), REFUSED)
 def test_what_spark_refuses_is_a_problem_with_a_remedy(
-    world: World, make: Callable[[Any], Any], options: dict[str, Any], words: str, remedy: str
+    world: World, make: Callable[[Any], Any], options: dict[str, Any], words: str, remedy: str, capfd: Any
 ) -> None:
     [found] = checks(world, declare(make, **options))
     assert found.level == "problem" and words in found.text and remedy in found.remedy
-    assert "job 'counted'" in found.text and found.place.split(":")[0].endswith("test_validation.py")
+    assert found.name == "job counted" and found.place.split(":")[0].endswith("test_validation.py")
+    assert found.remedy not in found.text and found.place not in found.text and "SQLSTATE" not in found.text
+    assert capfd.readouterr().err == ""
 
 
 @pytest.mark.parametrize(("make", "options", "words", "remedy"), REFUSED)
@@ -81,6 +97,12 @@ def test_the_same_is_said_where_it_is_started_unasked(
         world.run(declare(make, **options))
     assert words in str(told.value) and remedy in str(told.value)
     assert "test_validation.py:" in str(told.value) and "\n" not in str(told.value)
+
+
+def test_the_owners_own_line_is_named(world: World) -> None:
+    """Not the line of the declaration: the one that asked for what is not there."""
+    [found] = checks(world, declare(misspelt))
+    assert found.place.endswith(f":{misspelt.__code__.co_firstlineno + 1}")
 
 
 def test_a_job_with_several_outputs_is_warned_of_its_cost(world: World) -> None:

@@ -18,8 +18,9 @@ from penstock.app.demo_files import WORDS_PER_SENTENCE, write_demo
 from penstock.app.running import PipelineRun, plan_run
 from penstock.control.load import Load, Schedule, plan_constant
 from penstock.control.load_records import Sentences, make_texts
-from penstock.core.sizing.batch_time import JobCost, StageCost, carried_rate, threads_for
-from penstock.model.decisions import Decision, Evidence, JobProposal, ScaleThreads
+from penstock.control.reporting import cost_in
+from penstock.core.sizing.batch_time import carried_rate, threads_for
+from penstock.model.decisions import Decision, JobProposal, ScaleThreads
 from penstock.model.status import RunHeader, RunStatus
 from penstock.model.units import format_rate
 from penstock.ports.clock import Clock
@@ -115,14 +116,6 @@ def plan_rate(proposals: Mapping[str, JobProposal]) -> RatePlan:
     rate = least + ROOM_SHARE * (most - least) if least < most else most * 0.97
     needs = {job: threads_for(costs[job], rate * per_sentence[job], seconds[job]).threads for job in SIZES}
     return RatePlan(rate, {job: carried(job, size) for job, size in SIZES.items()}, needs)
-
-
-def cost_in(evidence: Evidence) -> JobCost:
-    """What a decision believed that batches cost."""
-    return JobCost(
-        evidence.overhead_seconds,
-        tuple(StageCost(s.record_seconds, s.task_seconds, s.ceiling, s.unit_share) for s in evidence.stages),
-    )
 
 
 class Director:

@@ -65,6 +65,9 @@ More work than one thread can do, from another terminal: `penstock load opinions
 Within a minute or so it takes the threads it needs: `penstock explain rate` says why, `penstock topic tail ratings` what.
 The jobs are in `pipeline.py`; every setting, with its default, is in `penstock.toml`.
 """
+IGNORED = """# What runs keep: topics, checkpoints, journals.
+.penstock/
+"""
 TEMPLATE = '{"product": "p{int:1:20}", "text": "{word:good,bad,great,poor,fine} {word:love,hate,and}"}'
 """What `penstock load` makes of it is an opinion."""
 
@@ -78,6 +81,8 @@ def create_project(folder: Path) -> list[Path]:
         folder / FILE: settings_text(name),
         folder / "README.md": README.format(name=name, template=TEMPLATE),
     }
+    if not (folder / ".gitignore").exists():
+        contents[folder / ".gitignore"] = IGNORED
     there = [path.name for path in contents if path.exists()]
     if there:
         raise SpecError(

@@ -23,7 +23,11 @@ def _split_commas(value: object) -> object:
 def split_pairs(value: object) -> object:
     """A map, also as text `a=1,b=2`; `true` and `false` as Spark writes them."""
     if isinstance(value, str):
-        value = dict(part.split("=", 1) for part in value.split(",") if "=" in part)
+        parts = [part.strip() for part in value.split(",") if part.strip()]
+        wrong = next((part for part in parts if not part.partition("=")[1]), None)
+        if wrong is not None:
+            raise ValueError(f"has {wrong!r}, which is not name=value; write it like name=value,other=value")
+        value = dict(part.split("=", 1) for part in parts)
     if isinstance(value, Mapping):
         pairs = cast("Mapping[object, object]", value)
         return {str(k): str(v).lower() if isinstance(v, bool) else str(v) for k, v in pairs.items()}
@@ -89,6 +93,13 @@ class StoreSettings(BaseModel):
         default=".penstock",
         description="checkpoints, journals of runs, logs and the embedded log; relative to this file",
     )
+
+    @field_validator("folder")
+    @classmethod
+    def _folder(cls, value: str) -> str:
+        if not value.strip():
+            raise ValueError("is empty; name a folder, like .penstock")
+        return value
 
 
 class SparkSettings(BaseModel):

@@ -7,11 +7,13 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 
-from penstock.adapters.files.journal import FileRuns
+from penstock.adapters.memory import MemoryTopics
 from penstock.app.clock import SystemClock
 from penstock.app.parts import open_topics, project_at_rest
 from penstock.app.project import create_project
-from penstock.app.settings import load_settings
+from penstock.app.runs import ProjectRuns
+from penstock.app.settings import Settings, load_settings
+from penstock.model.errors import MissingError
 from penstock.model.jobs import PipelineSpec
 from penstock.model.status import Check
 from penstock.ports.journal import Runs
@@ -43,8 +45,11 @@ class AppServices:
 
         return PipelineRun(plan_run(request, os.environ), self._clock, progress)
 
-    def topics(self, project: Path, profile: str | None) -> Topics:
-        return open_topics(load_settings(project, profile, os.environ))
+    def topics(self, project: Path, profile: str | None, *, make: bool = True) -> Topics:
+        settings = _settings(project, profile)
+        if not make and settings.bus.kind == "log" and not settings.log_folder.is_dir():
+            return MemoryTopics()
+        return open_topics(settings)
 
     def at_rest(self, project: Path, profile: str | None) -> AbstractContextManager[None]:
         return project_at_rest(load_settings(project, profile, os.environ).work)
@@ -55,12 +60,12 @@ class AppServices:
         return resetting(load_settings(project, profile, os.environ), self.load(project), job)
 
     def runs(self, project: Path) -> Runs:
-        return FileRuns(load_settings(project, None, os.environ).runs_folder)
+        return ProjectRuns(_settings(project, None).runs_folder)
 
     def doctor(self, project: Path, profile: str | None) -> list[Check]:
         from penstock.app.doctor import look_around
 
-        return look_around(load_settings(project, profile, os.environ))
+        return look_around(_settings(project, profile))
 
     def benches(self, family: str) -> Sequence[Bench]:
         from penstock.app.benches import benches_of
@@ -76,3 +81,13 @@ class AppServices:
         from penstock.app.demo import start_demo
 
         return start_demo(folder, self._clock, progress)
+
+
+def _settings(project: Path, profile: str | None) -> Settings:
+    """The settings of a project that is there; its pipeline's file stands for its folder."""
+    folder = project.parent if project.is_file() else project
+    if not folder.is_dir():
+        raise MissingError(
+            f"There is no project at {str(project)!r}; name its folder with --project, or make one with `penstock init`."
+        )
+    return load_settings(folder, profile, os.environ)

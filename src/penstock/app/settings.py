@@ -61,6 +61,8 @@ class Settings(BaseModel):
     """Job options laid under every job's, as `authoring.options.read_job_options` gives them."""
     jobs: Mapping[str, Mapping[str, object]]
     """Job options laid over those of single jobs."""
+    job_places: Mapping[str, str]
+    """Where the newest of each job's options stands, for errors."""
 
     @property
     def place(self) -> str:
@@ -163,7 +165,7 @@ def _build(folder: Path, file: Path, profile: str, layers: Sequence[Given]) -> S
     for given in layers:
         if given.path[0] not in (*SECTIONS, *JOB_SECTIONS):
             raise SpecError(
-                given.name, given.value, "is no setting", nearest(given.name, _all_names()), given.place
+                given.name, given.value, "is no setting", _nearest_setting(given.name), given.place
             )
         if given.path[0] in SECTIONS:
             _lay(fields[given.path[0]], given, origins)
@@ -180,22 +182,33 @@ def _build(folder: Path, file: Path, profile: str, layers: Sequence[Given]) -> S
                 **sections,
                 "defaults": defaults,
                 "jobs": jobs,
+                "job_places": {
+                    _job_option(given)[0]: given.place for given in layers if given.path[0] == "jobs"
+                },
             }
         )
         _check_together(settings)
     except SpecError as error:
-        origin = origins.get(error.field)
+        origin = _origin_of(error.field, origins)
         if origin is None:
             raise
         raise SpecError(error.field, origin.value, error.problem, error.remedy, origin.place) from None
     return settings
 
 
+def _origin_of(field: str, origins: Mapping[str, Given]) -> Given | None:
+    """Who gave a field, or what it is an item of: `spark.jars.0` stands where `spark.jars` does."""
+    while field and field not in origins:
+        field = field.rpartition(".")[0]
+    return origins.get(field)
+
+
 def _lay(fields: dict[str, object], given: Given, origins: dict[str, Given]) -> None:
     """One value over what earlier layers gave its section."""
     section, model = given.path[0], SECTIONS[given.path[0]]
     if len(given.path) < 2:
-        raise SpecError(section, given.value, "is not a section", f"write [{section}]", given.place)
+        shape = f"[{section}]" if _in_file(given) else f"{section}.NAME=VALUE, like spark.slots=8"
+        raise SpecError(section, given.value, "names a section alone", f"write {shape}", given.place)
     if len(given.path) > 2 and (section, given.path[1]) in MAPS:
         read: dict[str, object] = {given.path[1]: {".".join(given.path[2:]): given.value}}
     elif len(given.path) > 2:
@@ -206,9 +219,17 @@ def _lay(fields: dict[str, object], given: Given, origins: dict[str, Given]) -> 
     for name, value in read.items():
         before = fields.get(name)
         if (section, name) in MAPS:
-            value = {**_pairs(before), **_pairs(split_pairs(value))}
+            value = {**_pairs(before), **_pairs(_split(given, value))}
         fields[name] = value
         origins[f"{section}.{friendly_name(name)}"] = given
+
+
+def _split(given: Given, value: object) -> object:
+    try:
+        return split_pairs(value)
+    except ValueError as error:
+        problem, _, remedy = str(error).partition("; ")
+        raise SpecError(given.name, given.value, problem, remedy, given.place) from None
 
 
 def _pairs(value: object) -> Mapping[str, object]:
@@ -238,10 +259,11 @@ def _job_option(given: Given) -> tuple[str, tuple[str, ...]]:
     option = path[-2:] if len(path) > 1 and path[-2] == "scaling" else path[-1:]
     name = ".".join(path[: len(path) - len(option)])
     if not option or bool(name) != (given.path[0] == "jobs"):
-        shape = f"[{given.path[0]}]" if given.path[0] == "defaults" else "[jobs.NAME]"
-        raise SpecError(
-            given.name, given.value, "is not an option of a job", f"write it under {shape}", given.place
+        table, example = (
+            ("defaults", "defaults.") if given.path[0] == "defaults" else ("jobs.NAME", "jobs.count.")
         )
+        shape = f"it under [{table}]" if _in_file(given) else f"{table}.OPTION, like {example}max_threads=8"
+        raise SpecError(given.name, given.value, "is not an option of a job", f"write {shape}", given.place)
     return name, option
 
 
@@ -265,6 +287,16 @@ def _check_together(settings: Settings) -> None:
             f"keeps topics in files of this host, which executors of {settings.spark.master} cannot reach",
             'set bus.kind = "kafka", or spark.master = "local"',
         )
+
+
+def _in_file(given: Given) -> bool:
+    return not given.place.startswith(("--set", "environment variable"))
+
+
+def _nearest_setting(name: str) -> str:
+    """The nearest of all names, or the sections there are."""
+    near = nearest(name, _all_names())
+    return near if near.startswith("the nearest") else f"sections are {', '.join((*SECTIONS, *JOB_SECTIONS))}"
 
 
 def _all_names() -> list[str]:

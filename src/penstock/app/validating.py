@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from penstock.app.parts import container_settings, job_codes
-from penstock.app.settings import load_settings
+from penstock.app.settings import Settings, load_settings
 from penstock.authoring import Pipeline, check_pipeline, load_pipeline
 from penstock.model.errors import SpecError
-from penstock.model.status import Check
+from penstock.model.status import Check, problem_of
 
 
 def validate(file: Path, profile: str | None, env: Mapping[str, str]) -> list[Check]:
@@ -17,10 +17,14 @@ def validate(file: Path, profile: str | None, env: Mapping[str, str]) -> list[Ch
     try:
         pipeline = load_pipeline(file)
         settings = load_settings(pipeline.folder, profile, env)
-        pipeline = pipeline.tuned(settings.defaults, settings.jobs, settings.place)
+        declared = set(map(str, check_pipeline(pipeline)))
+        pipeline = pipeline.tuned(settings.defaults, settings.jobs, settings.place, settings.job_places)
     except SpecError as error:
-        return [_problem(error)]
-    found = [_problem(error) for error in check_pipeline(pipeline)]
+        return [problem_of(error)]
+    found = [
+        problem_of(error if str(error) in declared else error.at(_set_at(error, pipeline, settings)))
+        for error in check_pipeline(pipeline)
+    ]
     if found:
         return found
     from penstock.spark.session import start_session, stop_session
@@ -33,10 +37,10 @@ def validate(file: Path, profile: str | None, env: Mapping[str, str]) -> list[Ch
         stop_session(session)
 
 
-def _problem(error: SpecError) -> Check:
-    return Check(
-        error.field, "problem", f"{error.field} = {error.value!r} {error.problem}", error.remedy, error.place
-    )
+def _set_at(error: SpecError, pipeline: Pipeline, settings: Settings) -> str:
+    """Where a problem stands that the declaration alone does not have: in the settings."""
+    job = next((job.name for job in pipeline.spec.jobs if job.place == error.place), "")
+    return settings.job_places.get(job, settings.place)
 
 
 def _topics(pipeline: Pipeline) -> list[Check]:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar, cast, overload
 
 from penstock.authoring.options import build_job_options, read_job_options
-from penstock.authoring.reading import build
+from penstock.authoring.reading import build, nearest
 from penstock.authoring.registry import JobEntry, JobFunction, caller_place, declare_job, declare_topic
 from penstock.authoring.schema import parse_columns
 from penstock.model.errors import SpecError
@@ -86,11 +86,15 @@ def topic(  # noqa: PLR0913 - one keyword per field of a topic, as its owner wri
     retention: str | float | None = None,
     retention_bytes: str | int | None = None,
     on_bad_record: str = "dead_letter",
+    **unknown: object,
 ) -> Topic:
     """Declare a topic. `schema` is its columns, `watermark` and `retention` are durations ("10s", "7d") or
     seconds.
     """
     place = caller_place()
+    for keyword, value in unknown.items():
+        known = [each for each in inspect.signature(topic).parameters if each != "unknown"]
+        raise SpecError(keyword, value, f"is no option of topic {name!r}", nearest(keyword, known), place)
     fields: dict[str, object] = {
         "name": name,
         "columns": schema,
@@ -185,7 +189,14 @@ def job(
     *, reads: Reads, writes: Writes, sql: None = None, name: str | None = None, **options: Any
 ) -> Callable[[_Function], _Function]: ...
 def job(
-    *, reads: Reads, writes: Writes, sql: str | None = None, name: str | None = None, **options: Any
+    function: object = None,
+    /,
+    *,
+    reads: Reads | None = None,
+    writes: Writes | None = None,
+    sql: str | None = None,
+    name: str | None = None,
+    **options: Any,
 ) -> DeclaredJob | Callable[[_Function], _Function]:
     """Declare a job: a decorator of its function, or, with `sql` and `name`, a job of SQL text alone.
 
@@ -194,6 +205,16 @@ def job(
     Options: see `JobOptions`.
     """
     place = caller_place()
+    if function is not None and reads is not None and writes is not None:
+        raise SpecError(
+            "job", name, "is given its function in front", "put @job(...) above the function", place
+        )
+    if reads is None or writes is None:
+        shown = name or getattr(function, "__name__", None) or "job"
+        missing = " and ".join(n for n, given in (("reads", reads), ("writes", writes)) if given is None)
+        raise SpecError(
+            "job", shown, f"does not say what it {missing}", "write @job(reads=TOPIC, writes=TOPIC)", place
+        )
     draft = _Draft(place, reads, writes, sql, read_job_options(options, place))
     if sql is not None and name is not None:
         spec, _ = draft.declare(name, None)

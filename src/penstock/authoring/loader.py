@@ -17,12 +17,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import ModuleType
+from typing import TypeVar
 
 from penstock.authoring.options import layer_job_options
 from penstock.authoring.reading import nearest
 from penstock.authoring.registry import JobFunction, Registry, collecting, format_place
 from penstock.model.errors import MissingError, PenstockError, SpecError
-from penstock.model.jobs import JobOptions, PipelineSpec
+from penstock.model.jobs import JobOptions, JobSpec, PipelineSpec, SinkSpec, SourceSpec
 from penstock.model.topics import TopicSpec
 
 PIPELINE_FILE = "pipeline.py"
@@ -32,6 +33,8 @@ _NO_SESSION_REMEDY = (
     "a file is loaded before Spark starts: give a UDF's type as an object, like udf(DoubleType()), "
     "and use Spark only inside the jobs' functions"
 )
+_HAS_SCHEME = re.compile(r"^[A-Za-z][A-Za-z0-9+.-]*:")
+_Spec = TypeVar("_Spec", SourceSpec, SinkSpec)
 _PREFIXES = tuple({Path(sys.prefix), Path(sys.base_prefix)})
 
 
@@ -58,16 +61,26 @@ class Pipeline:
         return replace(self, spec=self.spec.model_copy(update={"jobs": jobs}))
 
     def tuned(
-        self, under: Mapping[str, object], over: Mapping[str, Mapping[str, object]], place: str = ""
+        self,
+        under: Mapping[str, object],
+        over: Mapping[str, Mapping[str, object]],
+        place: str = "",
+        places: Mapping[str, str] | None = None,
     ) -> Pipeline:
-        """Options laid under every job's, and over those of single jobs, as `read_job_options` gives them."""
+        """Options laid under every job's, and over those of single jobs, as `read_job_options` gives them.
+
+        `places` says where those of a job stand, where that is known better than `place`.
+        """
+        at = places or {}
         names = [job.name for job in self.spec.jobs]
         for name in over:
             if name not in names:
-                raise SpecError("jobs", name, "is no job of this pipeline", nearest(name, names), place)
+                raise SpecError(
+                    "jobs", name, "is no job of this pipeline", nearest(name, names), at.get(name, place)
+                )
         return self.with_options(
             {
-                job.name: layer_job_options(job.options, under, over.get(job.name), place)
+                job.name: layer_job_options(job.options, under, over.get(job.name), at.get(job.name, place))
                 for job in self.spec.jobs
             }
         )
@@ -96,7 +109,7 @@ def load_pipeline(path: str | Path) -> Pipeline:
     spec = PipelineSpec(
         name=_pipeline_name(file),
         topics=_topics(registry),
-        jobs=tuple(entry.spec for entry in registry.jobs),
+        jobs=tuple(_anchored(entry.spec, file.parent) for entry in registry.jobs),
     )
     return Pipeline(
         spec=spec,
@@ -151,6 +164,27 @@ def _topics(registry: Registry) -> tuple[TopicSpec, ...]:
     for entry in registry.jobs:
         topics.extend(spec for spec in entry.topics if spec not in topics)
     return tuple(topics)
+
+
+def _anchored(job: JobSpec, folder: Path) -> JobSpec:
+    """Relative paths of its sources and sinks begin at the pipeline's folder, wherever the command is typed."""
+    inputs = tuple(
+        each if each.source is None else each.model_copy(update={"source": _with_path(each.source, folder)})
+        for each in job.inputs
+    )
+    outputs = tuple(
+        each if each.sink is None else each.model_copy(update={"sink": _with_path(each.sink, folder)})
+        for each in job.outputs
+    )
+    return job.model_copy(update={"inputs": inputs, "outputs": outputs})
+
+
+def _with_path(spec: _Spec, folder: Path) -> _Spec:
+    options = {
+        name: str(folder / value) if name.lower() == "path" and not _HAS_SCHEME.match(value) else value
+        for name, value in spec.options.items()
+    }
+    return spec.model_copy(update={"options": options})
 
 
 def _pipeline_name(file: Path) -> str:

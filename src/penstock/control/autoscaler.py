@@ -162,10 +162,11 @@ class Autoscaler:
         try:
             if isinstance(action, ScaleThreads):
                 self._container.set_threads(action.job, action.threads)
-                text = f"{action.job} has {action.threads} threads from its next batch on."
+                count = f"{action.threads} {'thread' if action.threads == 1 else 'threads'}"
+                text = f"{action.job} has {count} from its next batch on."
             else:
                 self._container.set_executors(action.executors)
-                text = f"{action.executors} executors are asked for."
+                text = f"{action.executors} {'executor is' if action.executors == 1 else 'executors are'} asked for."
         except Exception as error:  # noqa: BLE001 - one change that fails must not take the others with it
             text = str(error) if isinstance(error, PenstockError) else f"{type(error).__name__}: {error}"
             self._journal.write(RunEvent(now, "refused", text, job, action.cause))

@@ -27,6 +27,9 @@ _TEXT = (
 )
 WORDS = tuple(_TEXT.split(" "))
 _PLACE = re.compile(r"\{(int|float|words|word|seq|now_ms|now)(?::([^{}\"]*))?\}")
+_LOOKS_LIKE_PLACE = re.compile(r"\{\s*([A-Za-z_]\w*)\s*(?::[^{}\"]*)?\}")
+"""A JSON object begins otherwise: with a quote, or at once with its end."""
+PLACES = "{int:1:9} {float:0:1} {word} {word:a,b} {words:5} {seq} {now} {now_ms}"
 _WHOLE = ("byte", "tinyint", "short", "smallint", "int", "integer", "long", "bigint")
 _REAL = ("float", "real", "double")
 
@@ -70,6 +73,9 @@ class Template:
         self._parts: list[str | Piece] = []
         self.now_ms = 0
         end = 0
+        for found in _LOOKS_LIKE_PLACE.finditer(text):
+            if not _PLACE.fullmatch(found.group()):
+                raise SpecError("template", found.group(), "is no place that can be filled", f"use {PLACES}")
         for found in _PLACE.finditer(text):
             self._parts += [
                 text[end : found.start()],

@@ -1,14 +1,19 @@
 """Says how a run stands, once a second, in the journal and to whoever asks; and passes on what happens to its tasks.
 
-It decides nothing and changes nothing but what `tick` heals.
+It decides nothing and changes nothing but what `tick` heals. A lag is a backlog over what the job's present threads
+can do, so that the small batches of a start do not look like minutes.
 """
 
 from __future__ import annotations
 
+import math
+
 from penstock.control.autoscaler import Autoscaler, Seen
-from penstock.core.sizing.standing import job_standing
-from penstock.model.decisions import JobProposal
+from penstock.core.sizing.batch_time import JobCost, StageCost, carried_rate
+from penstock.core.sizing.standing import job_standing, time_lagged
+from penstock.model.decisions import Evidence, JobProposal
 from penstock.model.jobs import JobSpec, PipelineSpec
+from penstock.model.observations import JobWindow
 from penstock.model.status import JobStatus, Phase, RunEvent, RunStatus
 from penstock.ports.container import Container
 from penstock.ports.journal import Journal
@@ -81,7 +86,8 @@ class Reporter:
 
     def _job(self, job: JobSpec, threads: int, seen: Seen, proposals: dict[str, JobProposal]) -> JobStatus:
         name = job.name
-        standing = job_standing(seen.windows.get(name), seen.backlog.get(name, 0.0), threads, job)
+        window, backlog = seen.windows.get(name), seen.backlog.get(name, 0.0)
+        standing = job_standing(window, backlog, threads, job)
         batches, dead_letters, restarts = self._container.counts(name)
         state, proposal = self._container.state(name), proposals.get(name)
         trouble = self._tender.troubles.get(name, "") if state in ("failed", "fenced", "restarting") else ""
@@ -94,13 +100,14 @@ class Reporter:
             rate_out=standing.rate_out,
             rate_offered=standing.rate_offered,
             capacity=standing.capacity,
-            backlog=seen.backlog.get(name, 0.0),
-            lag_seconds=standing.lag_seconds,
+            backlog=backlog,
+            lag_seconds=time_lagged(backlog, processing_rate(window, standing.rate_in, proposal, threads)),
             batch_seconds=standing.batch_seconds,
             batches=batches,
             dead_letters=dead_letters,
             restarts=restarts,
             note=trouble or (proposal.reason if proposal else ""),
+            slo_lag_seconds=job.options.slo_lag_seconds,
         )
 
     def _proposals(self, seen: Seen) -> dict[str, JobProposal]:
@@ -110,3 +117,26 @@ class Reporter:
             settled = decision is not None and decision.verdict != "observe"
             self._told = (decision, {p.job: p for p in decision.proposals} if decision and settled else {})
         return self._told[1]
+
+
+def processing_rate(
+    window: JobWindow | None, rate_in: float, proposal: JobProposal | None, threads: int
+) -> float:
+    """Records per second: what was taken in, or what the present threads carry by the newest decision, the larger.
+
+    NaN while neither is known: batches that are still growing show the start, not the job.
+    """
+    seen = math.nan if window is None or (window.growing and rate_in > 0) else rate_in
+    carried = math.nan
+    if proposal is not None and proposal.evidence.objective_seconds > 0:
+        held = proposal.evidence
+        carried = carried_rate(cost_in(held), held.objective_seconds, threads)
+    return max((rate for rate in (seen, carried) if math.isfinite(rate)), default=math.nan)
+
+
+def cost_in(evidence: Evidence) -> JobCost:
+    """What a decision believed that batches cost."""
+    return JobCost(
+        evidence.overhead_seconds,
+        tuple(StageCost(s.record_seconds, s.task_seconds, s.ceiling, s.unit_share) for s in evidence.stages),
+    )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from penstock.model.decisions import Action, ScaleThreads
 from penstock.model.status import JobStatus, RunHeader, RunStatus
 from penstock.model.units import format_bytes, format_rate, format_seconds
 
@@ -20,6 +21,12 @@ COLUMNS = (
     "threads",
     "batch",
     "batches",
+)
+
+
+LEGEND = (
+    "in, out, offered: records per second; capacity: what the present threads carry;\n"
+    "backlog: records not yet committed; lag: backlog / best processing rate known."
 )
 
 
@@ -45,6 +52,18 @@ def format_threads(job: JobStatus) -> str:
     return str(job.threads) if job.proposed == job.threads else f"{job.threads} → {job.proposed}"
 
 
+def count_threads(threads: int) -> str:
+    """`1 thread`, `5 threads`."""
+    return f"{threads} thread" if threads == 1 else f"{threads} threads"
+
+
+def describe_action(action: Action) -> str:
+    """What was done, in words."""
+    if isinstance(action, ScaleThreads):
+        return f"{action.job} has {count_threads(action.threads)} from its next batch on"
+    return f"{action.executors} executors were asked for"
+
+
 def format_lag(seconds: float) -> str:
     return "-" if math.isnan(seconds) else format_seconds(seconds)
 
@@ -65,9 +84,7 @@ def describe_memory(status: RunStatus) -> str:
     busy = sum(job.threads for job in status.jobs)
     heap = f"heap {format_bytes(status.heap_used_bytes)} of {format_bytes(status.heap_max_bytes)}"
     executors = f", {status.executors} executors" if status.executors > 1 else ""
-    return (
-        f"memory {format_bytes(status.rss_bytes)}, {heap}; {busy} threads on {status.slots} slots{executors}"
-    )
+    return f"memory {format_bytes(status.rss_bytes)}, {heap}; {count_threads(busy)} on {status.slots} slots{executors}"
 
 
 def describe_graph(header: RunHeader) -> list[str]:
@@ -124,7 +141,7 @@ def _job_changes(before: JobStatus | None, job: JobStatus) -> list[str]:
         f"capacity {format_rate(job.capacity)}, lag {format_lag(job.lag_seconds)}"
     )
     if before is None:
-        return [f"{job.state}, {job.threads} threads"]
+        return [f"{job.state}, {count_threads(job.threads)}"]
     texts: list[str] = []
     if job.state != before.state:
         note = f": {job.note}" if job.note and job.state in ("failed", "fenced", "restarting") else ""
@@ -132,11 +149,15 @@ def _job_changes(before: JobStatus | None, job: JobStatus) -> list[str]:
     if job.threads != before.threads:
         texts.append(f"threads {before.threads} -> {job.threads} ({rates})")
     elif job.proposed not in (job.threads, before.proposed):
-        texts.append(f"{job.proposed} threads proposed, {job.threads} now ({rates})")
+        texts.append(f"{count_threads(job.proposed)} proposed, {job.threads} now ({rates})")
     if job.restarts > before.restarts:
         texts.append(f"restart {job.restarts}")
     if job.dead_letters > before.dead_letters:
         texts.append(
-            f"{job.dead_letters - before.dead_letters} records did not parse and went to dead letters"
+            f"{_records(job.dead_letters - before.dead_letters)} did not parse and went to dead letters"
         )
     return texts
+
+
+def _records(number: int) -> str:
+    return f"{number:,} record" if number == 1 else f"{number:,} records"

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
 from penstock.model.decisions import Decision
+from penstock.model.errors import SpecError
 
 JobState = Literal["starting", "running", "restarting", "draining", "drained", "failed", "fenced", "stopped"]
 Phase = Literal["starting", "running", "draining", "ended", "failed"]
@@ -31,13 +33,15 @@ class JobStatus:
     backlog: float
     """Records not yet committed."""
     lag_seconds: float
-    """time_lagged: backlog / processing rate."""
+    """time_lagged: backlog / processing rate, the best that is known of its present threads."""
     batch_seconds: float
     batches: int
     dead_letters: int
     restarts: int
     note: str = ""
     """The newest decision about it, or why it does not run, in words."""
+    slo_lag_seconds: float = math.nan
+    """The largest lag that its owner accepts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,3 +112,15 @@ class Check:
     place: str = ""
     """file:line, where there is one."""
     facts: Mapping[str, str] = field(default_factory=dict[str, str])
+
+
+def problem_of(error: SpecError, name: str = "") -> Check:
+    """An error as a finding: what is wrong, what to do and where stand apart, each once."""
+    kind, _, value = name.partition(" ")
+    about = error.field.removeprefix(f"{kind} {value!r} ")
+    text = (
+        error.problem
+        if (about, error.value) == (kind, value)
+        else f"{about} = {error.value!r} {error.problem}"
+    )
+    return Check(name or error.field, "problem", text, error.remedy, error.place)

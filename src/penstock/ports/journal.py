@@ -26,6 +26,10 @@ class Runs(Protocol):
         """One run's, the newest when none is named; MissingError says which there are."""
         ...
 
+    def last_status(self, run: str) -> RunStatus | None:
+        """How a run stood last, without reading all of it; None before its first status."""
+        ...
+
     def follow(self, run: str | None = None, after: int = 0) -> tuple[list[Entry], int]:
         """Entries of a run past a position, and the position to ask from next."""
         ...

@@ -113,7 +113,9 @@ class Services(Protocol):
 
     def start(self, request: RunRequest, progress: Callable[[str], None]) -> Run: ...
 
-    def topics(self, project: Path, profile: str | None) -> Topics: ...
+    def topics(self, project: Path, profile: str | None, *, make: bool = True) -> Topics:
+        """The project's topics. Without `make` nothing is made for them: where there is no log yet, there is no topic."""
+        ...
 
     def at_rest(self, project: Path, profile: str | None) -> AbstractContextManager[None]:
         """No run is going on in the project, and none begins meanwhile; a ConflictError when one is."""

@@ -22,6 +22,9 @@ from penstock.model.records import (
     TopicInfo,
 )
 
+LOG_CONFIG = ("retention.bytes", "retention.ms")
+"""Settings of a topic, by Kafka's names, that the embedded log acts on."""
+
 
 class Topics(Protocol):
     """Make, list, read and write topics; offsets as in Kafka."""

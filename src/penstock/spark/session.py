@@ -23,6 +23,7 @@ from pyspark.sql import SparkSession
 
 from penstock.model.errors import EnvironmentProblem
 from penstock.spark.java import find_java
+from penstock.spark.refusals import quieten_spark
 
 _users: dict[int, int] = {}
 """Who uses each session of this process: tests share one."""
@@ -91,6 +92,7 @@ def start_session(settings: ContainerSettings) -> SparkSession:
     except PySparkRuntimeError as error:
         raise _no_gateway(error, settings) from error
     ensure_callback_server_started(session.sparkContext._gateway)
+    quieten_spark()
     _users[id(session.sparkContext)] = 1
     return session
 

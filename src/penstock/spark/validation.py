@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pyspark.sql import DataFrame, SparkSession
 
 from penstock.model.errors import SpecError
-from penstock.model.status import Check
+from penstock.model.status import Check, problem_of
 from penstock.spark.frames import JobCode, analyse, check_stream
 from penstock.spark.stateful import keeps_state
 
@@ -24,7 +24,7 @@ def analyse_jobs(session: SparkSession, codes: Sequence[JobCode]) -> list[Check]
             frame = analyse(session.newSession(), code)
             check_stream(code, frame)
         except SpecError as error:
-            found.append(Check(name, "problem", str(error), error.remedy, error.place or code.spec.place))
+            found.append(problem_of(error if error.place else error.at(code.spec.place), name))
             continue
         stateful = keeps_state(frame)
         found.append(Check(name, "ok", _describe(code, frame, stateful), place=code.spec.place))

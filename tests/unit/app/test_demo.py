@@ -18,11 +18,11 @@ from penstock.app.demo import (
     SIZES,
     RatePlan,
     check_counts,
-    cost_in,
     describe_steps,
     plan_rate,
 )
 from penstock.app.demo_files import COUNT_PER_SECOND, SPLIT_PER_SECOND, WORDS_PER_SENTENCE
+from penstock.control.reporting import cost_in
 from penstock.core.sizing.batch_time import JobCost, StageCost, carried_rate, threads_for
 from penstock.model.decisions import Decision, Evidence, JobProposal, ScaleThreads, StageNeed
 from penstock.model.records import Record

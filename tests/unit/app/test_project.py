@@ -20,7 +20,7 @@ from penstock.model.jobs import JobOptions
 
 def test_what_init_writes_loads_and_has_no_problem(tmp_path: Path) -> None:
     written = create_project(tmp_path / "shop")
-    assert {path.name for path in written} == {"pipeline.py", "penstock.toml", "README.md"}
+    assert {path.name for path in written} == {"pipeline.py", "penstock.toml", "README.md", ".gitignore"}
     pipeline = load_pipeline(tmp_path / "shop")
     assert check_pipeline(pipeline) == []
     assert [job.name for job in pipeline.spec.jobs] == ["rate", "summarise"]
@@ -63,6 +63,12 @@ def test_nothing_that_is_there_is_overwritten(tmp_path: Path, there: str) -> Non
         create_project(tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == [there]
     assert (tmp_path / there).read_text() == "mine"
+
+
+def test_what_a_repository_ignores_already_stays(tmp_path: Path) -> None:
+    (tmp_path / ".gitignore").write_text("mine")
+    written = create_project(tmp_path)
+    assert (tmp_path / ".gitignore").read_text() == "mine" and len(written) == 3
 
 
 def test_a_file_in_the_way_of_the_folder_is_a_sentence(tmp_path: Path) -> None:

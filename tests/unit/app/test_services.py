@@ -98,3 +98,58 @@ def test_benchmarks_that_nobody_has_are_missing(services: AppServices) -> None:
     assert next(bench.name for bench in services.benches("decision")) == "operators-10"
     with pytest.raises(MissingError, match=r"'speed'.*spark, decision"):
         services.benches("speed")
+
+
+def test_looking_makes_nothing(services: AppServices, tmp_path: Path) -> None:
+    topics = services.topics(tmp_path, None, make=False)
+    assert topics.topics() == [] and services.runs(tmp_path).runs() == []
+    with pytest.raises(MissingError, match="no topic 'x'"):
+        topics.describe("x")
+    topics.close()
+    services.doctor(tmp_path, None)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_looking_sees_what_was_made(services: AppServices, tmp_path: Path) -> None:
+    made = services.topics(tmp_path, None)
+    made.create("x", 1)
+    made.close()
+    seen = services.topics(tmp_path, None, make=False)
+    assert seen.topics() == ["x"]
+    seen.close()
+
+
+def test_a_project_that_is_not_there_is_refused_and_not_made(services: AppServices, tmp_path: Path) -> None:
+    nowhere = tmp_path / "nowhere"
+    for ask in (
+        lambda: services.topics(nowhere, None),
+        lambda: services.runs(nowhere),
+        lambda: services.doctor(nowhere, None),
+    ):
+        with pytest.raises(MissingError, match=r"no project at .*nowhere.*--project"):
+            ask()
+    assert not nowhere.exists()
+
+
+def test_a_pipelines_file_stands_for_its_folder(services: AppServices, tmp_path: Path) -> None:
+    (tmp_path / "penstock.toml").write_text("[spark]\nslots = 0\n")
+    (tmp_path / "pipeline.py").write_text(PIPELINE)
+    with pytest.raises(SpecError, match="slots"):
+        services.runs(tmp_path / "pipeline.py")
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "found"),
+    [
+        ("[jobs.cpoy]\nthreads = 2\n", 2, "'cpoy' is no job of this pipeline"),
+        ("[defaults]\nthreads = 1\n[jobs.copy]\nslo_lag = '1s'\n", 4, "is not above the trigger"),
+        ("[jobs.copy]\nthreads = 9\nmax_threads = 4\n", 3, "is outside its limits"),
+    ],
+)
+def test_what_settings_make_wrong_is_named_where_it_was_set(
+    services: AppServices, tmp_path: Path, text: str, line: int, found: str
+) -> None:
+    (tmp_path / "pipeline.py").write_text(PIPELINE.replace('"b"', 'topic("b", schema="n long")'))
+    (tmp_path / "penstock.toml").write_text(text)
+    (check,) = services.validate(tmp_path, None)
+    assert check.place == f"{tmp_path / 'penstock.toml'}:{line}" and found in check.text

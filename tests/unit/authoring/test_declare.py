@@ -238,3 +238,26 @@ def test_loads_inside_each_other_do_not_mix() -> None:
             topic("b", "n long")
         topic("c", "n long")
     assert [t.name for t in outer.topics] == ["a", "c"] and [t.name for t in inner.topics] == ["b"]
+
+
+def test_a_keyword_that_a_topic_does_not_have_is_refused_with_the_nearest() -> None:
+    error = refusal(lambda: topic("a", schema="n long", retension="7d"))
+    assert error.field == "retension" and error.remedy == "the nearest is 'retention'"
+    assert "partitions" in refusal(lambda: topic("a", schema="n long", zzz=1)).remedy
+
+
+def test_a_decorator_without_its_words_says_how_to_write_it() -> None:
+    def bare() -> Any:
+        @job  # type: ignore[call-overload]
+        def copy(rows: Any) -> Any:
+            return rows
+
+        return copy
+
+    error = refusal(bare)
+    assert error.value == "copy" and "does not say what it reads and writes" in error.problem
+    assert "@job(reads=TOPIC, writes=TOPIC)" in error.remedy
+    one = refusal(lambda: job(reads="a"))  # type: ignore[call-overload]
+    assert one.problem == "does not say what it writes"
+    front = refusal(lambda: job(print, reads="a", writes="b"))  # type: ignore[call-overload]
+    assert "above the function" in front.remedy

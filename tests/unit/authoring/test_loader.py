@@ -162,3 +162,30 @@ def test_settings_for_a_job_that_is_not_there_are_refused(tmp_path: Path) -> Non
         "coppy",
         "penstock.toml:3",
     )
+
+
+def test_relative_paths_begin_at_the_pipelines_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    project, elsewhere = tmp_path / "project", tmp_path / "elsewhere"
+    project.mkdir()
+    elsewhere.mkdir()
+    (project / "pipeline.py").write_text(
+        """
+from penstock import job, sink, source, topic
+
+a = topic("a", schema="n long")
+limits = source("csv", "n long", static=True, path="limits.csv", header=True)
+far = source("csv", "n long", static=True, path="s3://bucket/limits.csv")
+fixed = source("csv", "n long", static=True, path="/data/limits.csv")
+
+@job(reads=[a, limits, far, fixed], writes=sink("parquet", path="out"))
+def keep(a, limits, far, fixed):
+    return a
+"""
+    )
+    monkeypatch.chdir(elsewhere)
+    (spec,) = load_pipeline(project).spec.jobs
+    paths = [each.source.options["path"] for each in spec.inputs if each.source is not None]
+    assert paths == [str(project / "limits.csv"), "s3://bucket/limits.csv", "/data/limits.csv"]
+    assert spec.outputs[0].sink is not None and spec.outputs[0].sink.options["path"] == str(project / "out")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import pytest
 
@@ -11,7 +12,7 @@ from fleets import QUICK, make_job, make_pipeline, one_stage, window
 from penstock.control.autoscaler import Autoscaler, Seen
 from penstock.control.reporting import STATUS_SECONDS, TEND_SECONDS, Reporter, Tender
 from penstock.core.controller.strategy import strategy_named
-from penstock.model.decisions import Decision, Evidence, JobProposal
+from penstock.model.decisions import Decision, Evidence, JobProposal, StageNeed
 from penstock.model.status import JobState, RunEvent, RunStatus
 
 PIPELINE = make_pipeline(make_job("x", ["a"], ["b"], scaling=QUICK), make_job("y", ["b"], scaling=QUICK))
@@ -67,8 +68,42 @@ def test_a_job_is_shown_by_its_newest_window() -> None:
     x = status.jobs[0]
     assert (x.rate_in, x.rate_out, x.rate_offered) == (600.0, 1_200.0, 700.0)
     assert x.capacity == pytest.approx(2_000.0) and x.lag_seconds == 2.0 and x.backlog == 1_200.0
+    assert x.slo_lag_seconds == 30.0
     assert (x.batches, x.dead_letters, x.restarts) == (12, 3, 1)
     assert (status.heap_used_bytes, status.heap_max_bytes, status.phase) == (10, 30, "running")
+
+
+def lag_of(desk: Desk, *, taken: float | None, growing: bool = False, carries: float | None = None) -> float:
+    """Of 1,200 records of backlog, with a window that took in so much a second and a decision about 2 threads."""
+    windows = {}
+    if taken is not None:
+        held = window("x", one_stage(0.001), taken * 10, 2, topic="a")
+        windows["x"] = replace(held, growing=growing)
+    told = None
+    if carries is not None:
+        cost = StageNeed(0, 1.0, None, 0.0, 0.0, record_seconds=1.9 * 2 / 2.0 / carries)
+        told = decision()
+        told = replace(
+            told, proposals=(replace(told.proposals[0], evidence=replace(EVIDENCE, stages=(cost,))),)
+        )
+    desk.loop.seen = Seen(windows, {"x": 1_200.0}, sample_of(9.0), told)
+    return desk.reporter.status(9.0).jobs[0].lag_seconds
+
+
+def test_a_lag_is_not_known_before_a_rate_is() -> None:
+    assert math.isnan(lag_of(Desk(), taken=None))
+    assert math.isnan(lag_of(Desk(), taken=2.0, growing=True))
+
+
+def test_a_lag_is_by_the_best_rate_that_is_known() -> None:
+    assert lag_of(Desk(), taken=600.0) == 2.0
+    assert lag_of(Desk(), taken=600.0, carries=1_200.0) == pytest.approx(1.0)
+    assert lag_of(Desk(), taken=600.0, carries=300.0) == 2.0
+    assert lag_of(Desk(), taken=2.0, growing=True, carries=400.0) == pytest.approx(3.0)
+
+
+def test_a_job_that_takes_in_nothing_lags_for_ever() -> None:
+    assert lag_of(Desk(), taken=0.0) == math.inf
 
 
 def test_the_newest_decision_speaks_of_each_job() -> None:

@@ -158,7 +158,7 @@ def test_a_hand_checked_formula() -> None:
         "L = min(2 s, 30 s - 2 s) = 2 s",
         "without a backlog: D(10) = 0.1 s + 2880 x 0.00645161 s / 10 = 1.95806 s <= 2 s, D(9) = 2.16452 s > 2 s -> 10",
     ]
-    assert proposal.reason == "1 -> 10: 1,440/s need 10, 1 carry 147/s."
+    assert proposal.reason == "1 -> 10: 1,440/s need 10, 1 carries 147/s."
 
 
 def test_a_corrected_target_is_said_and_used() -> None:

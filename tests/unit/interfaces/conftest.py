@@ -13,11 +13,13 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from penstock.adapters.files.journal import FileJournal, FileRuns
+from penstock.adapters.files.journal import FileJournal
 from penstock.adapters.log.log import EmbeddedLog
+from penstock.adapters.memory import MemoryTopics
 from penstock.app.parts import project_at_rest
 from penstock.app.project import create_project
 from penstock.app.resetting import StoredJob
+from penstock.app.runs import ProjectRuns
 from penstock.authoring import load_pipeline
 from penstock.interfaces.cli import build_app
 from penstock.model.decisions import Decision, Evidence, JobProposal, ScaleThreads, StageNeed
@@ -106,6 +108,7 @@ def sample_history(seconds: int = 110) -> RunHistory:
                     0,
                     0,
                     "at the size that its demand needs" if second > 30 else "",
+                    300.0,
                 )
             )
             feed = taken * ratio
@@ -254,7 +257,9 @@ class FakeServices:
         assert self.run is not None
         return self.run
 
-    def topics(self, project: Path, profile: str | None) -> Topics:
+    def topics(self, project: Path, profile: str | None, *, make: bool = True) -> Topics:
+        if not make and not (self.folder / "log").is_dir():
+            return MemoryTopics()
         return EmbeddedLog(self.folder / "log", durable=False)
 
     def at_rest(self, project: Path, profile: str | None) -> AbstractContextManager[None]:
@@ -268,7 +273,7 @@ class FakeServices:
             topics.close()
 
     def runs(self, project: Path) -> Runs:
-        return FileRuns(self.folder / "runs")
+        return ProjectRuns(self.folder / "runs")
 
     def doctor(self, project: Path, profile: str | None) -> list[Check]:
         return self.checks

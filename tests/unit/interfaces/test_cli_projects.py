@@ -49,6 +49,17 @@ def test_every_command_says_what_it_does_with_an_example(command: Any, name: str
     assert name == "topic" or "Example: penstock" in answer.out
 
 
+@pytest.mark.parametrize("words", [(), ("topic",)])
+def test_no_summary_is_cut(command: Any, words: tuple[str, ...], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    commands = command(*words, "--help").out.partition("Commands:")[2]
+    assert commands and "..." not in commands
+
+
+def test_what_to_do_next_can_be_pasted(command: Any) -> None:
+    assert "penstock run 'my shop'" in command("init", "my shop").out
+
+
 def test_a_new_project_is_written_and_can_be_loaded(command: Any, services: Any) -> None:
     answer = command("init", "shop")
     assert answer.code == 0 and "wrote" in answer.out and "penstock run shop" in answer.out
@@ -127,7 +138,13 @@ def test_a_bug_is_one_line_and_a_file(command: Any, services: Any) -> None:
 
 @pytest.mark.parametrize(
     "words",
-    [("nonsense",), ("run",), ("run", "p.py", "--nonsense"), ("validate", "-o", "xml"), ("topic", "create")],
+    [
+        ("nonsense",),
+        ("explain",),
+        ("run", "p.py", "--nonsense"),
+        ("validate", "-o", "xml"),
+        ("topic", "create"),
+    ],
 )
 def test_wrong_usage_is_a_sentence_that_says_where_to_look(command: Any, words: tuple[str, ...]) -> None:
     answer = command(*words)

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from penstock.adapters.files.journal import FileJournal
+from penstock.app.runs import ProjectRuns
+from penstock.interfaces.cli.runs import describe_result
 from penstock.model.status import RunEvent, RunHistory
 
 START = 1_790_000_000.0
@@ -78,6 +82,8 @@ def test_an_error_while_it_drains_closes_the_run(command: Any, make_run: Any) ->
         (("--for", "soon"), "is not a duration"),
         (("--report", "nowhere/out.html"), "is in a folder that is not there"),
         (("--set", "spark.slots"), "is not name=value"),
+        (("--report", "."), "is a folder; name a file, like report.html"),
+        (("--set", "spark.slots=1", "--set", "spark.slots=2"), "gives spark.slots a second time"),
     ],
 )
 def test_what_cannot_be_asked_is_refused_before_anything_starts(
@@ -86,6 +92,18 @@ def test_what_cannot_be_asked_is_refused_before_anything_starts(
     make_run("ended")
     answer = command("run", "p.py", *words)
     assert answer.code == 2 and text in answer.err and services.requests == []
+
+
+def test_a_run_may_be_named_by_its_project(command: Any, services: Any, make_run: Any) -> None:
+    for words in ((), ("--project", "shop"), ("shop",)):
+        make_run("ended")
+        assert command("run", *words).code == 0
+    assert [str(request.pipeline) for request in services.requests] == [".", "shop", "shop"]
+
+
+def test_the_table_at_the_end_says_what_lag_is(command: Any, make_run: Any) -> None:
+    make_run("ended")
+    assert "lag: backlog / best processing rate known" in command("run", "p.py").out
 
 
 def test_the_demo_is_a_run(command: Any, make_run: Any) -> None:
@@ -100,8 +118,40 @@ def test_the_demo_is_a_run(command: Any, make_run: Any) -> None:
 def test_runs_are_listed(command: Any, journalled: Any) -> None:
     answer = command("runs")
     assert "r20260922-080000-wordcount" in answer.out and "split, count" in answer.out
+    assert "01:49" in answer.out and "RESULT" in answer.out
     (row,) = command("runs", "-o", "json").json()
     assert row["run"] == "r20260922-080000-wordcount" and row["jobs"] == ["split", "count"]
+    assert row["last_at"] == row["started_at"] + 109
+
+
+@pytest.mark.parametrize(
+    ("phase", "ago", "result"),
+    [
+        ("ended", 1.0, "ended"),
+        ("failed", 1e6, "failed"),
+        ("running", 1.0, "running"),
+        ("running", 60.0, "lost"),
+        ("draining", 60.0, "lost"),
+    ],
+)
+def test_how_a_run_ended_is_its_last_word(history: RunHistory, phase: Any, ago: float, result: str) -> None:
+    last = replace(history.statuses[-1], phase=phase)
+    assert describe_result(last, last.at + ago) == result
+    assert describe_result(None, 0.0) == "not started"
+
+
+def test_the_last_status_is_found_in_a_long_journal(journalled: Any, history: RunHistory) -> None:
+    """Beyond the first block that is read from its end."""
+    journal = FileJournal(journalled.folder / "runs", history.header.run)
+    for number in range(40):
+        journal.write(RunEvent(1.0, "note", "x" * 10_000, details=str(number)))
+    journal.close()
+    runs = ProjectRuns(journalled.folder / "runs")
+    assert runs.last_status(history.header.run) == history.statuses[-1]
+    empty = FileJournal(journalled.folder / "runs", "r-empty")
+    empty.write(replace(history.header, run="r-empty"))
+    empty.close()
+    assert runs.last_status("r-empty") is None
 
 
 def test_without_runs_nothing_is_listed_and_nothing_explained(command: Any) -> None:
@@ -119,7 +169,7 @@ def test_a_report_is_written_where_it_is_asked(command: Any, journalled: Any) ->
 
 
 def test_the_newest_decision_about_a_job_is_explained(command: Any, journalled: Any) -> None:
-    answer = command("explain", "split")
+    answer = command("explain", "split", "--newest")
     assert answer.code == 0 and "decision d-105 at 01:45" in answer.out
     for text in (
         "need = the least p with D(p) <= L",
@@ -129,6 +179,16 @@ def test_the_newest_decision_about_a_job_is_explained(command: Any, journalled: 
         "true rate",
     ):
         assert text in answer.out
+
+
+def test_a_change_tells_more_than_a_quiet_round(command: Any, journalled: Any) -> None:
+    answer = command("explain", "split")
+    assert answer.out.startswith("now, at 01:45: 10 threads. split must take in")
+    assert "decision d-75 at 01:15" in answer.out
+    assert "done: split has 5 threads from its next batch on" in answer.out
+    assert "ScaleThreads" not in answer.out and "nan" not in answer.out
+    both = command("explain", "split", "--changed", "--newest")
+    assert both.code == 2 and "keep one of the two" in both.err
 
 
 def test_a_decision_can_be_asked_for(command: Any, journalled: Any) -> None:
@@ -164,6 +224,15 @@ def test_the_probe_shows_jobs_stages_and_container(command: Any, journalled: Any
     assert answer.code == 0
     for text in ("wordcount, run", "jobs", "stages", "container", "TRUE RATE", "HEAP USED"):
         assert text in answer.out, text
+
+
+def test_the_probe_fits_a_terminal_and_has_more_when_asked(command: Any, journalled: Any) -> None:
+    command("topic", "create", "sentences", "--partitions", "4")
+    narrow, wide = command("probe").out, command("probe", "-o", "wide").out
+    assert max(len(line) for line in narrow.splitlines()) <= 100
+    for column in ("GC S", "PYTHON S", "SPILLED", "PARTITION "):
+        assert column not in narrow and column in wide, column
+    assert "PARTITIONS" in narrow
 
 
 def test_the_probe_as_json_has_true_rates(command: Any, journalled: Any) -> None:

@@ -7,8 +7,11 @@ from typing import Any
 
 import pytest
 
+from penstock.adapters.topics.config import RETENTION_BYTES, RETENTION_MS
 from penstock.app.parts import ProjectLock
 from penstock.model.ids import TopicPartition
+from penstock.model.records import Record
+from penstock.ports.topics import LOG_CONFIG
 
 PIPELINE = """
 from penstock import job, topic
@@ -41,7 +44,41 @@ def test_settings_are_given_by_kafkas_names(command: Any) -> None:
     assert "retention.ms=60000" in command("topic", "describe", "words").out
     assert command("topic", "describe", "words", "-o", "json").json()["config"] == {"retention.ms": "60000"}
     refused = command("topic", "create", "more", "--config", "retention")
-    assert refused.code == 2 and "is not name=value" in refused.err
+    assert refused.code == 2 and "like --config retention.ms=60000" in refused.err
+
+
+def test_settings_that_the_log_would_never_act_on_are_refused(command: Any) -> None:
+    near = command("topic", "create", "words", "--config", "retention.m=1")
+    far = command("topic", "create", "words", "--config", "foo=1")
+    assert (near.code, far.code) == (2, 2) and "the nearest is 'retention.ms'" in near.err
+    assert "known are retention.bytes, retention.ms" in far.err
+    assert set(LOG_CONFIG) == {RETENTION_BYTES, RETENTION_MS}
+    assert command("topic", "list", "-o", "json").json() == []
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("topic", "list"),
+        ("topic", "lag"),
+        ("topic", "describe", "x"),
+        ("topic", "tail", "x"),
+        ("topic", "produce", "x", "1"),
+        ("topic", "delete", "x", "--yes"),
+        ("load", "x", "--rate", "1/s", "--words", "3"),
+    ],
+)
+def test_looking_makes_no_log(command: Any, services: Any, words: tuple[str, ...]) -> None:
+    command(*words)
+    assert not (services.folder / "log").exists()
+
+
+def test_a_dead_letter_is_shown_with_its_reason(command: Any, services: Any) -> None:
+    topics = services.topics(services.folder, None)
+    topics.create("words.dead", 1)
+    topics.append("words.dead", [Record(None, b"{", 1, (("penstock.reason", b"value is no object"),))])
+    topics.close()
+    assert command("topic", "tail", "words.dead").out == "0@0\t-\t{\tpenstock.reason: value is no object\n"
 
 
 def test_topics_are_listed(command: Any) -> None:
@@ -85,6 +122,9 @@ def test_records_come_from_stdin_with_keys(command: Any) -> None:
     [
         (("produce", "words", "--keyed"), "a\t1\nno tab\n", 2, "line 2: record"),
         (("produce", "words", "x", "--key", "k", "--keyed"), None, 2, "--keyed"),
+        (("produce", "words"), "", 3, "stdin was empty"),
+        (("lag", "nowhere"), None, 3, "nowhere"),
+        (("create", "x", "--partitions", "many"), None, 2, "--partitions needs a valid integer; see"),
         (("produce", "nowhere", "x"), None, 3, "nowhere"),
         (("tail", "nowhere"), None, 3, "nowhere"),
         (("describe", "nowhere"), None, 3, "nowhere"),
@@ -105,6 +145,8 @@ def test_deleting_asks_first(command: Any) -> None:
     fill(command, "a")
     kept = command("topic", "delete", "words", given="n\n")
     assert kept.code == 3 and "Nothing was deleted." in kept.err
+    unanswered = command("topic", "delete", "words", given="")
+    assert unanswered.code == 3 and "add --yes" in unanswered.err and unanswered.err.count("\n") <= 2
     assert "deleted words" in command("topic", "delete", "words", given="y\n").out
     fill(command, "a")
     assert "deleted words" in command("topic", "delete", "words", "--yes").out
@@ -179,12 +221,17 @@ def test_the_same_seed_makes_the_same_records(command: Any) -> None:
     ("words", "text"),
     [
         (("--rate", "fast"), "is not a rate"),
-        ((), "--rate"),
-        (("--rate", "1/s", "--profile", "x.csv"), "--rate"),
-        (("--profile", "nowhere.csv"), "cannot be read"),
+        ((), "topic = 'words' is given no rate; add one, like --rate 100/s"),
+        (("--rate", "1/s", "--rates", "x.csv"), "--rates = 'x.csv' stands beside --rate 1/s"),
+        (("--rates", "nowhere.csv"), "cannot be read"),
+        (("--rate", "0", "--words", "3"), "brings no record"),
+        (("--rate", "1/s", "--for", "0s", "--words", "3"), "leaves no time"),
+        (("--rate", "1/s", "--linear", "--words", "3"), "has no rates to go between"),
+        (("--rate", "1/s", "--file", "a", "--words", "3"), "--words = '3' stands beside --file"),
+        (("--rate", "1/s", "--template", '{"n": {integer:1:9}}'), "use {int:1:9} {float:0:1} {word}"),
         (("--rate", "1/s", "--for", "soon"), "is not a duration"),
         (("--rate", "1/s"), "is declared by no pipeline here"),
-        (("--rate", "1/s", "--words", "3", "--template", "x"), "cannot stand beside"),
+        (("--rate", "1/s", "--words", "3", "--template", "x"), "stands beside --template"),
         (("--rate", "1/s", "--file", "nowhere.txt"), "cannot be read"),
     ],
 )
@@ -197,5 +244,26 @@ def test_a_load_that_cannot_be_is_refused(command: Any, words: tuple[str, ...], 
 def test_a_profile_of_rates_is_read_from_a_file(command: Any, services: Any) -> None:
     (services.folder / "rates.csv").write_text("seconds,rate\n0,1000/s\n50ms,0\n")
     command("topic", "create", "words")
-    answer = command("load", "words", "--profile", "rates.csv", "--words", "2")
+    answer = command("load", "words", "--rates", "rates.csv", "--words", "2")
     assert answer.code == 0 and "appended 50 records" in answer.out
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("load", "lines", "--rate", "100/s", "--for", "50ms", "--template", '{"lin": "a"}'),
+        ("load", "lines", "--rate", "100/s", "--for", "50ms", "--file", "values.txt"),
+        ("topic", "produce", "lines", '{"lin": "a"}'),
+    ],
+)
+def test_a_field_that_is_no_column_is_refused_unless_told(
+    command: Any, services: Any, words: tuple[str, ...]
+) -> None:
+    (services.folder / "pipeline.py").write_text(PIPELINE)
+    (services.folder / "values.txt").write_text('{"line": "a"}\nno object\n{"lin": "a"}\n')
+    command("topic", "create", "lines")
+    refused = command(*words)
+    assert refused.code == 2 and "field = 'lin' is no column of topic 'lines' (line)" in refused.err
+    assert "the nearest is 'line'; --unchecked" in refused.err
+    assert command("topic", "tail", "lines").out == ""
+    assert command(*words, "--unchecked").code == 0 and command("topic", "tail", "lines").out

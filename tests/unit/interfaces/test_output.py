@@ -110,7 +110,9 @@ def test_a_table_has_the_columns_named_and_json_has_all(capsys: pytest.CaptureFi
 
 
 def test_pairs() -> None:
-    assert parse_pairs("--set", ["a=1", " b = x=y "]) == {"a": "1", "b": "x=y"}
+    assert parse_pairs("--set", ["a=1", " b = x=y "], "a.b=1") == {"a": "1", "b": "x=y"}
     for wrong in ("a", "=1", " =1"):
-        with pytest.raises(SpecError, match="is not name=value"):
-            parse_pairs("--set", [wrong])
+        with pytest.raises(SpecError, match=r"is not name=value; write it like --set a\.b=1"):
+            parse_pairs("--set", [wrong], "a.b=1")
+    with pytest.raises(SpecError, match="'a=2' gives a a second time"):
+        parse_pairs("--set", ["a=1", "a=2"], "a.b=1")

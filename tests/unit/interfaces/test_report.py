@@ -12,7 +12,7 @@ from xml.etree import ElementTree
 import pytest
 
 from penstock.interfaces.report.page import render_report, write_report
-from penstock.interfaces.report.verdict import changing_decisions, describe_run, last_running, thread_path
+from penstock.interfaces.report.verdict import changing_decisions, describe_run, last_status, thread_path
 from penstock.model.decisions import Decision
 from penstock.model.errors import EnvironmentProblem
 from penstock.model.status import RunEvent, RunHistory
@@ -104,7 +104,7 @@ def test_the_verdict_comes_first(history: RunHistory) -> None:
     assert heading.group(1) == (
         "split went 1 → 11 → 10 → 5 threads and count went 1 → 22 → 20 → 10 threads, in 3 decisions."
     )
-    assert "At the end every job kept up" in page
+    assert "No job was later than its slo_lag; the most was" in page
 
 
 def test_decisions_are_told_with_formula_and_what_was_passed_over(history: RunHistory) -> None:
@@ -166,49 +166,70 @@ def test_a_report_is_written_whole_or_not_at_all(history: RunHistory, tmp_path: 
 
 
 def told(history: RunHistory, **last_job: object) -> str:
-    last = last_running(history)
-    assert last is not None
-    jobs = (replace(last.jobs[0], **last_job), *last.jobs[1:])  # type: ignore[arg-type]
-    return " ".join(describe_run(replace(history, statuses=(*history.statuses, replace(last, jobs=jobs)))))
+    end = history.statuses[-1]
+    jobs = (replace(end.jobs[0], **last_job), *end.jobs[1:])  # type: ignore[arg-type]
+    return " ".join(
+        describe_run(replace(history, statuses=(*history.statuses[:-1], replace(end, jobs=jobs))))
+    )
+
+
+def lagging(history: RunHistory, lags: dict[int, float], job: int = 0) -> RunHistory:
+    """The same run with these lags in these seconds."""
+    changed = list(history.statuses)
+    for second, lag in lags.items():
+        held = list(changed[second].jobs)
+        held[job] = replace(held[job], lag_seconds=lag)
+        changed[second] = replace(changed[second], jobs=tuple(held))
+    return replace(history, statuses=tuple(changed))
 
 
 def test_threads_are_told_once_in_a_row(history: RunHistory) -> None:
     assert thread_path(history, "split") == [1, 11, 10, 5] and thread_path(history, "nobody") == []
 
 
-def test_the_last_status_is_the_last_one_that_ran(history: RunHistory) -> None:
-    last = last_running(history)
-    assert last is not None and last.phase == "running" and last is history.statuses[-2]
-    assert last_running(empty(history)) is None
+def test_the_last_status_is_after_the_drain_with_the_rates_from_before_it(history: RunHistory) -> None:
+    quiet = tuple(replace(j, rate_in=0.0, rate_offered=0.0, backlog=7.0) for j in history.statuses[-1].jobs)
+    ended = replace(history.statuses[-1], phase="ended", jobs=quiet)
+    last = last_status(replace(history, statuses=(*history.statuses, ended)))
+    assert last is not None and last.phase == "ended" and last.jobs[0].backlog == 7.0
+    assert last.jobs[0].rate_in == history.statuses[-2].jobs[0].rate_in > 0
+    assert last_status(empty(history)) is None
 
 
-def test_who_falls_behind_is_named_with_share_and_lag(history: RunHistory) -> None:
-    text = told(history, rate_in=300.0, rate_offered=720.0, lag_seconds=95.0)
-    assert "At the end split took in 42% of what was offered and lagged 95.0 s." in text
-    assert "took in none of what was offered and lagged ∞" in told(
-        history, rate_in=math.nan, lag_seconds=math.inf
+def test_who_was_later_than_accepted_is_the_headline_with_how_long_and_how_late(history: RunHistory) -> None:
+    late = lagging(history, {30: 301.0, 31: 360.0, 32: 310.0, 33: 299.0})
+    text = describe_run(late)
+    assert text[0] == "split was later than its slo_lag of 5 min for 3.0 s, at most 6 min behind."
+    assert "No job was later" not in " ".join(text) and "slo_lag of 5 min for 3.0 s" in render_report(late)
+    both = lagging(lagging(late, {40: 420.0}, job=1), {len(history.statuses) - 1: 301.0})
+    assert describe_run(both)[0] == (
+        "split was later than its slo_lag of 5 min for 3.0 s, at most 6 min behind, and still at the end "
+        "and count was later than its slo_lag of 5 min for 1.0 s, at most 7 min behind."
     )
 
 
-@pytest.mark.parametrize(
-    "fine",
-    [
-        {"rate_in": 700.0, "rate_offered": 720.0, "lag_seconds": 95.0},
-        {"rate_in": 300.0, "rate_offered": 720.0, "lag_seconds": 1.0},
-        {"rate_in": math.nan, "lag_seconds": math.nan},
-        {"rate_in": 0.0, "rate_offered": 0.0, "lag_seconds": 0.0},
-    ],
-)
-def test_who_keeps_up_nearly_or_is_not_known_is_not_accused(
-    history: RunHistory, fine: dict[str, float]
-) -> None:
-    assert "every job kept up" in told(history, **fine)
+def test_a_backlog_that_only_the_last_status_shows_is_told(history: RunHistory) -> None:
+    text = told(history, lag_seconds=360.0)
+    assert text.startswith("split was later than its slo_lag of 5 min at the end, at most 6 min behind.")
+    assert "and took nothing in" in told(history, lag_seconds=math.inf)
+
+
+@pytest.mark.parametrize("lag", [math.nan, 0.0, 300.0])
+def test_who_is_not_later_or_not_known_is_not_accused(history: RunHistory, lag: float) -> None:
+    assert "No job was later than its slo_lag" in told(history, lag_seconds=lag)
+
+
+def test_a_failed_job_is_the_headline_and_is_not_praised(history: RunHistory) -> None:
+    text = told(history, state="failed")
+    assert text.startswith("split failed. ") and "No other job was later than its slo_lag" in text
+    failed = replace(history.statuses[-1], phase="failed")
+    assert describe_run(replace(history, statuses=(*history.statuses, failed)))[0] == "The run failed."
 
 
 def test_trouble_is_told(history: RunHistory) -> None:
     text = told(history, state="failed", restarts=2, dead_letters=1_500)
-    assert "Failed: split; " in text
-    assert "tasks were restarted 2 times" in text and "1,500 records did not parse" in text
+    assert text.startswith("split failed.")
+    assert "Tasks were restarted 2 times" in text and "1,500 records did not parse" in text
 
 
 def test_the_last_alert_is_told(history: RunHistory) -> None:

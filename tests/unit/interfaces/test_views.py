@@ -17,7 +17,7 @@ from penstock.model.status import RunHeader, RunHistory, RunStatus
 def picture(header: RunHeader, status: RunStatus, said: str = "", width: int = 130) -> str:
     console = Console(width=width, color_system=None)
     with console.capture() as capture:
-        console.print(draw_run(header, status, said))
+        console.print(draw_run(header, status, said, width))
     return capture.get()
 
 
@@ -47,6 +47,24 @@ def test_a_picture_of_unknown_numbers_and_odd_words_is_drawn(history: RunHistory
 def test_a_picture_fits_any_terminal(history: RunHistory, width: int) -> None:
     lines = picture(history.header, history.statuses[60], width=width).splitlines()
     assert lines and max(len(line) for line in lines) <= width
+
+
+def test_no_word_is_broken_at_a_hundred_columns(history: RunHistory) -> None:
+    """What can best be missed is left out instead."""
+    status = history.statuses[30]
+    jobs = tuple(replace(job, proposed=40, backlog=123_456.0, restarts=2) for job in status.jobs)
+    narrow = picture(history.header, replace(status, jobs=jobs), width=100)
+    table = [line for line in narrow.splitlines() if "running (2 restarts)" in line]
+    assert len(table) == 2 and all("→ 40" in line and "123,456" in line for line in table)
+    assert "BATCHES" not in narrow and "LAG" in narrow and "THREADS" in narrow
+    assert "BATCHES" in picture(history.header, status, width=200)
+
+
+@pytest.mark.parametrize("width", [60, 100, 240])
+def test_a_key_that_the_terminal_shows_does_not_wrap(history: RunHistory, width: int) -> None:
+    """`^C` twice behind the last line: a picture that is redrawn in place would leave a line of itself."""
+    lines = picture(history.header, history.statuses[60], width=width).splitlines()
+    assert max(len(line.rstrip()) for line in lines) <= width - 4
 
 
 def test_plain_lines_say_each_change_once(history: RunHistory) -> None:
@@ -96,7 +114,13 @@ def test_one_interrupt_drains(make_run: Any) -> None:
     run, view, interrupts = make_run("running"), Silent(), Interrupts()
     interrupts.count = 1
     _, unclean = watch(run, view, None, interrupts)
-    assert run.drained and unclean == "" and "draining" in view.said[0]
+    assert run.drained and unclean == "" and "Ctrl-C again stops at once" in view.said[0]
+
+
+def test_when_its_time_is_over_one_interrupt_stops_at_once(make_run: Any) -> None:
+    run, view = make_run("running"), Silent()
+    watch(run, view, 0.0, Interrupts())
+    assert run.drained and view.said == ["draining: tasks finish their batch; Ctrl-C stops at once"]
 
 
 def test_a_second_interrupt_stops_at_once(make_run: Any) -> None:
@@ -108,9 +132,10 @@ def test_a_second_interrupt_stops_at_once(make_run: Any) -> None:
     run = make_run("running", {2: again})
     run.drain_work = lambda: over.wait(60)
     interrupts.count = 1
-    _, unclean = watch(run, Silent(), None, interrupts)
+    status, unclean = watch(run, Silent(), None, interrupts)
     over.set()
-    assert unclean.startswith("Stopped at once")
+    assert unclean.startswith("Stopped at once") and status.message == unclean
+    assert {job.state for job in status.jobs} == {"stopped"}
 
 
 def test_an_error_of_draining_is_raised_where_the_user_is(make_run: Any) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from penstock.model.errors import EnvironmentProblem
-from penstock.spark.java import find_java
+from penstock.spark.java import OPENED, find_java
 
 BARE = {"PATH": ""}
 SHOW_ARGUMENTS = '#!/bin/sh\nfor a do echo "<$a>"; done\n'
@@ -82,6 +82,29 @@ def test_the_wrapper_drops_that_flag_only(tmp_path: Path) -> None:
         [str(found.path / "bin" / "java"), *given, *kept], env={}, capture_output=True, text=True, check=True
     )
     assert shown.stdout.splitlines() == [f"<{a}>" for a in ["-Xmx1g", *kept]]
+
+
+def test_a_package_that_the_runtime_lacks_is_not_opened(tmp_path: Path) -> None:
+    """Only where the runtime warns of it: an older one needs it open."""
+    home = fake_java(tmp_path, "25.0.1")
+    old = "--add-opens=java.base/java.lang=ALL-UNNAMED"
+
+    def passed(says: str) -> list[str]:
+        java = home / "bin" / "java"
+        java.write_text(f"#!/bin/sh\necho 'openjdk version \"25.0.1\"' >&2\n{says}")
+        found = find_java(tmp_path / "work", {"JAVA_HOME": str(home), "PATH": ""})
+        java.write_text(SHOW_ARGUMENTS)
+        done = subprocess.run(
+            [str(found.path / "bin" / "java"), old, OPENED],
+            env={},
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        return done.stdout.splitlines()
+
+    assert passed("") == [f"<{old}>", f"<{OPENED}>"]
+    assert passed("echo 'WARNING: package sun.security.action not in java.base' >&2\n") == [f"<{old}>"]
 
 
 def test_no_java_at_all_is_a_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

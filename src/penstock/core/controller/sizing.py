@@ -314,5 +314,5 @@ def _skipped(held: Round, observation: Observation) -> tuple[str, ...]:
     if slots and total > slots:
         skipped.append(f"slots: {total} threads share {slots} slots, so some of them wait")
     if np.any(held.to != held.threads) and observation.executors_max <= 0:
-        skipped.append("rung 3 (executors): their number is fixed in this container")
+        skipped.append("executors: their number is fixed in this container")
     return tuple(skipped)

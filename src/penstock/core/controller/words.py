@@ -29,6 +29,10 @@ _LIMIT_TEXT: dict[Limit, str] = {
 }
 
 
+_SETTLING = ("warm-up", "waits", "activation")
+"""Rounds whose numbers are not settled: advice would be about the start, not about the job."""
+
+
 def explain_job(held: Round, row: int) -> JobProposal:
     """One job's proposal with every number behind it."""
     limit = LIMITS[int(held.limit[row])]
@@ -97,7 +101,7 @@ def _reason(held: Round, row: int, limit: Limit) -> str:
         return f"It is declared scalable = false; it keeps its {threads}."
     rate = float(held.demand.full[row])
     carries = carried_rate(held.cost.job(row), float(held.seconds[row]), threads)
-    asked = f"{format_rate(rate)} need {wanted}, {threads} carry {format_rate(carries)}"
+    asked = f"{format_rate(rate)} need {wanted}, {threads} {_verb(threads)} {format_rate(carries)}"
     text = {
         "fits": f"It fits: {asked}",
         "up": f"{threads} -> {to}: {asked}",
@@ -110,12 +114,12 @@ def _reason(held: Round, row: int, limit: Limit) -> str:
         "room": f"It keeps some room: {asked}, above its scale_in_share",
         "changing": f"Its source's rate is changing right now; {asked}",
         "activation": f"Not enough proposals yet to combine; {asked}",
-        "barred": f"{wanted} threads made it worse before and are barred; {asked}",
-        "roll back": f"{threads} -> {to}: {threads} threads carry less than {to} did, at the same demand",
+        "barred": f"{wanted} made it worse before, and that many are barred; {asked}",
+        "roll back": f"{threads} -> {to}: {threads} {_verb(threads)} less than {to} did, at the same demand",
         "alert": f"More threads brought nothing several times in a row, so it stops trying: {asked}",
         "slots": f"It gets {to} of the {wanted} it needs: {asked}",
     }[code]
-    if limit in _LIMIT_TEXT and code not in ("roll back", "give back"):
+    if limit in _LIMIT_TEXT and code not in ("roll back", "give back", *_SETTLING):
         text += f"; {_LIMIT_TEXT[limit]}"
     extra = wanted - int(held.steady[row])
     if extra > 0 and code in ("up", "lent", "fits", "slots", "down"):
@@ -139,7 +143,7 @@ def _formula(held: Round, row: int) -> str:
     else:
         lines.append(_ds2_text(held, row))
     limit = LIMITS[int(held.limit[row])]
-    if limit != "none":
+    if limit != "none" and CODES[int(held.code[row])] not in _SETTLING:
         lines.append(f"limit: {limit}, {_LIMIT_TEXT.get(limit, 'it is passed over')}")
     return "\n".join(lines)
 
@@ -218,6 +222,10 @@ def _ds2_text(held: Round, row: int) -> str:
     return (
         f"pi = ceil({target:.6g}/s x ({rates})) = ceil({need:.6g}) = {max(1, math.ceil(need * (1 - 1e-9)))}"
     )
+
+
+def _verb(threads: int) -> str:
+    return "carries" if threads == 1 else "carry"
 
 
 def list_some(parts: list[str], most: int = 5) -> str:

@@ -16,12 +16,16 @@ COLUMNS = ("name", "unit", "ours", "peer", "peer_name", "ratio", "goal", "met")
 
 def bench(
     ctx: typer.Context,
-    family: Annotated[str, typer.Argument(help="A family of benchmarks, like spark.")],
+    family: Annotated[str, typer.Argument(help="A family of benchmarks: spark or decision.")],
     only: Annotated[str | None, typer.Option(help="Run the one of this name.")] = None,
+    list_: Annotated[bool, typer.Option("--list", help="Name those there are, and run none.")] = False,
     quick: Annotated[bool, typer.Option("--quick", help="Shorter and less exact.")] = False,
     output: Output = OutputKind.TABLE,
 ) -> None:
-    """Run benchmarks, each beside its peer in the same run; ends with 1 when a goal is not met.
+    """Run benchmarks, each beside its peer in the same run.
+
+    Families: `spark` holds penstock against plain Spark, `decision` times the decisions alone. Ends with 1 when a goal
+    is not met.
 
     Example: penstock bench spark --only probe --quick
     """
@@ -32,6 +36,9 @@ def bench(
         raise MissingError(
             f"There is no benchmark {only!r} in {family!r} (there are: {names}); name one of these."
         )
+    if list_:
+        show([{"name": each.name, "what": each.describe} for each in chosen], output)
+        return
     rows: list[Mapping[str, Any]] = []
     for number, each in enumerate(chosen, start=1):
         tell(f"[{number}/{len(chosen)}] {each.name}: {each.describe}")

@@ -6,6 +6,7 @@ A bug is one line and the path of a file that holds the traceback.
 from __future__ import annotations
 
 import os
+import re
 import sys
 import tempfile
 import traceback
@@ -17,6 +18,7 @@ from typer.core import TyperGroup
 
 from penstock.model.errors import PenstockError
 
+_WRONG_VALUE = re.compile(r"^Invalid value for '?([^':]+)'?: Input should be (.+?)(?:, unable to .*)?$")
 BUG_CODE, USAGE_CODE, STOPPED_CODE = 70, 2, 130
 
 
@@ -46,7 +48,12 @@ class SentenceGroup(TyperGroup):
 def _usage(message: str, ctx: Any) -> str:
     """A wrong option or argument, and where to look."""
     command = getattr(ctx, "command_path", "penstock")
-    return f"{' '.join(message.split()).rstrip('.')}; see `{command} --help`."
+    text = " ".join(message.split()).rstrip(".")
+    wrong = _WRONG_VALUE.match(text)
+    if wrong is not None:
+        wanted = re.sub(r"^(greater|less)", r"a value \1", wrong.group(2))
+        text = f"{wrong.group(1)} needs {wanted}"
+    return f"{text}; see `{command} --help`."
 
 
 def describe_bug(error: BaseException) -> str:

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Annotated, Any
 
 import typer
 
 from penstock.interfaces.cli.output import console, make_table, show_json
 from penstock.interfaces.cli.tools import HERE, Output, OutputKind, Project, tools_of
-from penstock.interfaces.states import format_clock, format_count
+from penstock.interfaces.states import count_threads, describe_action, format_clock, format_count
 from penstock.model.decisions import Decision, Evidence, JobProposal
-from penstock.model.errors import MissingError
+from penstock.model.errors import MissingError, SpecError
 from penstock.model.status import RunHeader
 from penstock.model.units import format_rate, format_seconds
 
@@ -25,21 +26,33 @@ def explain(  # noqa: PLR0913 - one parameter per option
     decision: Annotated[
         str | None, typer.Option("--decision", help="A decision's id; the newest about the job.")
     ] = None,
-    changed: Annotated[
-        bool, typer.Option("--changed", help="The newest decision that changed the job.")
+    changed: Annotated[bool, typer.Option("--changed", help="Only a decision that changed the job.")] = False,
+    newest: Annotated[
+        bool, typer.Option("--newest", help="The newest round, also when it changed nothing.")
     ] = False,
     project: Project = HERE,
     output: Output = OutputKind.TABLE,
 ) -> None:
-    """Print every number behind the last decision about a job, as the formula with its values in it.
+    """Print the numbers behind a job's size.
+
+    It shows the newest decision that changed the job, as the formula with its values in it, and what the newest round
+    says now; the newest round alone where nothing changed yet.
 
     Example: penstock explain count
     """
+    if changed and newest:
+        raise SpecError("--newest", True, "stands beside --changed", "keep one of the two")
     history = tools_of(ctx).services.runs(project).history(run)
-    found, proposal = _find(history.decisions, history.header, job, decision, changed)
+    now = _find(history.decisions, history.header, job, decision, changed)
+    found, proposal = now
+    if not (changed or newest or decision) and not _acts_on(found, job):
+        found, proposal = _newest_change(history.decisions, job) or now
     if output is OutputKind.JSON:
         show_json({"run": history.header.run, "decision": _without_proposals(found), "proposal": proposal})
         return
+    if found is not now[0]:
+        clock = format_clock(now[0].at - history.header.started_at)
+        typer.echo(f"now, at {clock}: {count_threads(now[1].threads)}. {now[1].reason}\n")
     typer.echo(
         f"{job} in run {history.header.run} ({history.header.pipeline}), {found.strategy}: {found.verdict}"
     )
@@ -55,9 +68,22 @@ def explain(  # noqa: PLR0913 - one parameter per option
         )
     for action in found.actions:
         if getattr(action, "job", job) == job:
-            typer.echo(f"\ndone: {action}")
+            typer.echo(f"\ndone: {describe_action(action)}")
     for text in found.skipped:
         typer.echo(f"passed over: {text}")
+
+
+def _acts_on(decision: Decision, job: str) -> bool:
+    return any(getattr(action, "job", None) == job for action in decision.actions)
+
+
+def _newest_change(decisions: Sequence[Decision], job: str) -> tuple[Decision, JobProposal] | None:
+    """The newest decision that changed the job, with what it said of it."""
+    for each in reversed(decisions):
+        proposal = next((p for p in each.proposals if p.job == job), None)
+        if proposal is not None and _acts_on(each, job):
+            return each, proposal
+    return None
 
 
 def _find(
@@ -72,7 +98,7 @@ def _find(
         proposal = next((p for p in each.proposals if p.job == job), None)
         if proposal is None or (wanted is not None and each.id != wanted):
             continue
-        if changed and not any(getattr(action, "job", None) == job for action in each.actions):
+        if changed and not _acts_on(each, job):
             continue
         return each, proposal
     if wanted is not None:
@@ -93,7 +119,8 @@ def describe_evidence(proposal: JobProposal) -> list[dict[str, str]]:
         (
             "threads proposed",
             str(proposal.proposed),
-            f"inside its own limits, before the slots ({proposal.limit})",
+            "inside the job's own limits, before the slots are shared"
+            + ("" if proposal.limit == "none" else f"; limit: {proposal.limit}"),
         ),
         ("threads steady", str(proposal.steady), "without the backlog's share: where it returns"),
         ("target rate", _rate(held.target_rate), "records that must be taken in, from demand"),
@@ -103,7 +130,7 @@ def describe_evidence(proposal: JobProposal) -> list[dict[str, str]]:
             "B: records not yet committed",
         ),
         ("backlog rate", _rate(held.backlog_rate), "B / t: its share of demand"),
-        ("true rate", _rate(held.true_rate), "lambda_p: records per second of useful time, one thread"),
+        ("true rate", _rate(held.true_rate), "records per second of useful time, of one thread"),
         ("observed rate", _rate(held.observed_rate), "records per second of elapsed time"),
         ("overhead", _seconds(held.overhead_seconds), "h: the part of a batch that no thread shortens"),
         ("objective", _seconds(held.objective_seconds), "L: the longest that a batch may take"),
@@ -116,7 +143,8 @@ def describe_evidence(proposal: JobProposal) -> list[dict[str, str]]:
         ("rates' age", _seconds(held.window_age_seconds), "0 when measured in this window"),
     ]
     rows += [
-        (f"selectivity to {t}", f"{s:.4g}", "records out per record in") for t, s in held.selectivity.items()
+        (f"selectivity to {t}", "-" if math.isnan(s) else f"{s:.4g}", "records out per record in")
+        for t, s in held.selectivity.items()
     ]
     return [{"number": name, "value": value, "means": means} for name, value, means in rows]
 

@@ -16,6 +16,21 @@ from penstock.ports.journal import Entry
 from penstock.ports.topics import Topics
 
 Row = dict[str, object]
+WIDE_ONLY = frozenset(
+    [
+        "state",
+        "python_s",
+        "gc_s",
+        "fetch_wait_s",
+        "wasted_s",
+        "spilled",
+        "heap_committed",
+        "gc_count",
+        "rss_python",
+        "partition",
+    ]
+)
+"""Columns of the wide table alone: what one asks for once a number of the narrow one looks wrong."""
 
 
 class Seen:
@@ -168,6 +183,27 @@ def backlog_rows(header: RunHeader, topics: Topics) -> list[Row]:
                 }
             )
     return rows
+
+
+def sum_partitions(rows: Sequence[Row]) -> list[Row]:
+    """Backlog per job and topic: partitions added up."""
+    summed: dict[tuple[object, object], Row] = {}
+    for row in rows:
+        into = summed.setdefault(
+            (row["job"], row["topic"]),
+            {
+                "job": row["job"],
+                "topic": row["topic"],
+                "partitions": 0,
+                "end": 0,
+                "committed": 0,
+                "backlog": 0,
+            },
+        )
+        for name in ("end", "committed", "backlog"):
+            into[name] = int(str(into[name])) + int(str(row[name]))
+        into["partitions"] = int(str(into["partitions"])) + 1
+    return list(summed.values())
 
 
 def _total(values: Iterable[float]) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
@@ -9,7 +10,7 @@ from typing import Annotated
 import typer
 
 from penstock.interfaces.cli.output import show
-from penstock.interfaces.cli.tools import HERE, Output, OutputKind, Profile, Project, tell, tools_of
+from penstock.interfaces.cli.tools import HERE, PIPELINE, Output, OutputKind, Profile, Project, tell, tools_of
 from penstock.model.errors import EnvironmentProblem, MissingError, SpecError
 from penstock.model.status import Check
 from penstock.model.units import format_bytes
@@ -28,26 +29,32 @@ def init(
     ctx: typer.Context,
     folder: Annotated[Path, typer.Argument(help="Where; files that are there stay as they are.")],
 ) -> None:
-    """Write a working project: a pipeline, its settings, a page to read.
+    """Write a working project.
+
+    A pipeline with a function of your own, its settings, and a page to read.
 
     Example: penstock init shop
     """
     for path in tools_of(ctx).services.create_project(folder):
         typer.echo(f"wrote {path}")
-    typer.echo(f"\nNext: penstock validate {folder}, then penstock run {folder}")
+    where = shlex.quote(str(folder))
+    typer.echo(f"\nNext: penstock validate {where}, then penstock run {where}")
 
 
 def validate(
     ctx: typer.Context,
-    pipeline: Annotated[Path, typer.Argument(help="A pipeline file, or a folder with pipeline.py.")] = HERE,
+    pipeline: Annotated[Path | None, PIPELINE] = None,
+    project: Project = HERE,
     profile: Profile = None,
     output: Output = OutputKind.TABLE,
 ) -> None:
-    """Check a pipeline without running it: names, wiring, limits, and every job's columns on empty frames.
+    """Check a pipeline without running it.
+
+    Names, wiring and limits first, then every job's columns, on frames without records.
 
     Example: penstock validate examples/wordcount
     """
-    checks = tools_of(ctx).services.validate(pipeline, profile)
+    checks = tools_of(ctx).services.validate(pipeline or project, profile)
     _show_checks(checks, output, "place")
     if any(check.level == "problem" for check in checks):
         raise typer.Exit(SpecError.exit_code)
@@ -97,7 +104,9 @@ def _reset_lines(memory: JobMemory, origin: BeginAt) -> list[str]:
 def doctor(
     ctx: typer.Context, project: Project = HERE, profile: Profile = None, output: Output = OutputKind.TABLE
 ) -> None:
-    """Look at this machine: Java, memory, disk, versions, Kafka if it is used; and what to do.
+    """Look at this machine, and say what to mend.
+
+    Java, memory, disk, versions, and Kafka where it is used.
 
     Example: penstock doctor
     """

@@ -12,11 +12,11 @@ from rich.console import Console
 
 from penstock.interfaces.cli.errors import STOPPED_CODE
 from penstock.interfaces.cli.output import console
-from penstock.interfaces.cli.tools import Profile, Tools, parse_pairs, tell, tools_of
+from penstock.interfaces.cli.tools import HERE, PIPELINE, Profile, Project, Tools, parse_pairs, tell, tools_of
 from penstock.interfaces.cli.views import LiveView, PlainView, View, draw_jobs
-from penstock.interfaces.cli.watch import Interrupts, watch
+from penstock.interfaces.cli.watch import AT_ONCE, Interrupts, watch
 from penstock.interfaces.report.page import write_report
-from penstock.interfaces.states import describe_memory, format_clock
+from penstock.interfaces.states import LEGEND, describe_memory, format_clock
 from penstock.model.errors import SpecError
 from penstock.model.status import RunEvent, RunHeader, RunStatus
 from penstock.model.units import parse_seconds
@@ -28,7 +28,8 @@ _NO_LIVE = typer.Option("--plain", "--no-live", help="A line per change instead 
 
 def run(  # noqa: PLR0913 - one parameter per option
     ctx: typer.Context,
-    pipeline: Annotated[Path, typer.Argument(help="A pipeline file, or a folder with pipeline.py.")],
+    pipeline: Annotated[Path | None, PIPELINE] = None,
+    project: Project = HERE,
     profile: Profile = None,
     strategy: Annotated[
         str, typer.Option(help="penstock, ds2, dhalion, spark_dynamic_allocation or static.")
@@ -43,17 +44,22 @@ def run(  # noqa: PLR0913 - one parameter per option
     ] = False,
     plain: Annotated[bool, _NO_LIVE] = False,
 ) -> None:
-    """Run a pipeline here and keep it the right size. Ctrl-C drains; again stops at once.
+    """Run a pipeline here and keep it the right size.
+
+    Ctrl-C drains: every job finishes its batch and commits. Ctrl-C again stops at once. LAG is the backlog divided by
+    the best processing rate known of the job's present threads; "-" while none is known.
 
     Example: penstock run examples/wordcount --for 2m --report out.html
     """
     tools = tools_of(ctx)
+    file = pipeline or project
     for_seconds = None if for_ is None else parse_seconds("--for", for_)
     _check_target(report)
-    request = RunRequest(pipeline, profile, strategy, available_now, parse_pairs("--set", set_ or []))
-    project = pipeline if pipeline.is_dir() else pipeline.parent
+    request = RunRequest(
+        file, profile, strategy, available_now, parse_pairs("--set", set_ or [], "spark.slots=8")
+    )
     started = tools.services.start
-    _carry_out(tools, lambda: started(request, tell), project, for_seconds, report, plain)
+    _carry_out(tools, lambda: started(request, tell), file, for_seconds, report, plain)
 
 
 def demo(
@@ -62,7 +68,9 @@ def demo(
     report: Annotated[Path | None, typer.Option(help="Also write the HTML report here.")] = None,
     plain: Annotated[bool, _NO_LIVE] = False,
 ) -> None:
-    """Watch a word count take the right size by itself, up and then down. Ends in about 2 minutes.
+    """Watch a word count take the right size by itself.
+
+    It goes up when the source's rate rises and down when it halves, and ends in about 2 minutes.
 
     Example: penstock demo
     """
@@ -73,6 +81,8 @@ def demo(
 
 def _check_target(report: Path | None) -> None:
     """A report that can't be written is said before the run, not after it."""
+    if report is not None and report.is_dir():
+        raise SpecError("--report", str(report), "is a folder", f"name a file, like {report / REPORT}")
     if report is not None and not report.absolute().parent.is_dir():
         raise SpecError(
             "--report", str(report), "is in a folder that is not there", "make the folder, or name another"
@@ -118,10 +128,10 @@ def _view(header: RunHeader, plain: bool) -> View:
 def _close_out(to: Console, header: RunHeader, status: RunStatus) -> None:
     """The table at the end."""
     clock = format_clock(status.at - header.started_at)
-    to.print(
-        f"\n{header.pipeline}: {status.phase} after {clock} (run {header.run}, strategy {header.strategy})"
-    )
-    to.print(draw_jobs(status))
+    ended = "stopped at once" if status.message == AT_ONCE else status.phase
+    to.print(f"\n{header.pipeline}: {ended} after {clock} (run {header.run}, strategy {header.strategy})")
+    to.print(draw_jobs(status, to.width))
+    to.print(LEGEND)
     to.print(describe_memory(status))
     if status.decision:
         to.print(f"Last decision: {status.decision}", markup=False)

@@ -40,13 +40,15 @@ def tools_of(ctx: typer.Context) -> Tools:
     return held
 
 
-def parse_pairs(option: str, pairs: Sequence[str]) -> dict[str, str]:
-    """`name=value` texts as a map."""
+def parse_pairs(option: str, pairs: Sequence[str], example: str) -> dict[str, str]:
+    """`name=value` texts as a map; each name once."""
     found: dict[str, str] = {}
     for pair in pairs:
         name, separator, value = pair.partition("=")
         if not separator or not name.strip():
-            raise SpecError(option, pair, "is not name=value", f"write it like {option} spark.slots=8")
+            raise SpecError(option, pair, "is not name=value", f"write it like {option} {example}")
+        if name.strip() in found:
+            raise SpecError(option, pair, f"gives {name.strip()} a second time", "keep one of them")
         found[name.strip()] = value.strip()
     return found
 
@@ -59,4 +61,8 @@ def tell(text: str) -> None:
 Project = Annotated[Path, typer.Option("--project", "-p", help="The project's folder.", show_default="here")]
 Profile = Annotated[str | None, typer.Option("--profile", help="Profile of penstock.toml to use.")]
 Output = Annotated[OutputKind, typer.Option("--output", "-o", help="A table for people, json for programs.")]
+PIPELINE = typer.Argument(
+    help="A pipeline file, or a folder with pipeline.py; the project's when none is given.",
+    show_default=False,
+)
 HERE = Path()

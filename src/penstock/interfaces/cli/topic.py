@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterator, Mapping
 from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
@@ -11,6 +11,8 @@ from typing import Annotated
 
 import typer
 
+from penstock.authoring.fields import UNCHECKED, check_fields
+from penstock.authoring.reading import nearest
 from penstock.interfaces.cli.declared import declared_topic
 from penstock.interfaces.cli.errors import SentenceGroup
 from penstock.interfaces.cli.output import show, show_json
@@ -18,8 +20,9 @@ from penstock.interfaces.cli.tools import HERE, Output, OutputKind, Profile, Pro
 from penstock.model.errors import MissingError, SpecError
 from penstock.model.ids import TopicPartition
 from penstock.model.records import Record, StoredRecord
+from penstock.model.topics import TopicSpec
 from penstock.model.units import format_bytes, format_seconds
-from penstock.ports.topics import Topics
+from penstock.ports.topics import LOG_CONFIG, Topics
 
 app = typer.Typer(
     cls=SentenceGroup,
@@ -36,8 +39,10 @@ Name = Annotated[str, typer.Argument(help="The topic's name.")]
 
 
 @contextmanager
-def _topics(ctx: typer.Context, project: Path, profile: str | None) -> Generator[Topics]:
-    topics = tools_of(ctx).services.topics(project, profile)
+def _topics(
+    ctx: typer.Context, project: Path, profile: str | None, *, make: bool = False
+) -> Generator[Topics]:
+    topics = tools_of(ctx).services.topics(project, profile, make=make)
     try:
         yield topics
     finally:
@@ -59,12 +64,23 @@ def create(
 
     Example: penstock topic create words --partitions 16 --config retention.ms=3600000
     """
-    given = parse_pairs("--config", config or [])
+    given = parse_pairs("--config", config or [], "retention.ms=60000")
     spec = declared_topic(tools_of(ctx).services, project, None, name) if partitions is None else None
     count = partitions or (spec.partitions if spec else _DEFAULT_PARTITIONS)
-    with _topics(ctx, project, profile) as topics:
+    with _topics(ctx, project, profile, make=True) as topics:
+        if topics.kind == "log":
+            _check_config(given)
         made = topics.create(name, count, given or None)
     typer.echo(f"{'made' if made else 'already there:'} {name} with {count} partitions")
+
+
+def _check_config(given: Mapping[str, str]) -> None:
+    """What the embedded log would keep and never act on is refused; Kafka judges by itself."""
+    for name, value in given.items():
+        if name not in LOG_CONFIG:
+            raise SpecError(
+                f"--config {name}", value, "is no setting of the embedded log", nearest(name, LOG_CONFIG)
+            )
 
 
 @app.command("list")
@@ -138,7 +154,9 @@ def tail(  # noqa: PLR0913 - one parameter per option
     profile: Profile = None,
     output: Output = OutputKind.TABLE,
 ) -> None:
-    """Print a topic's newest records, or all: partition, offset, key, value.
+    """Print a topic's newest records, or all.
+
+    A line is partition@offset, key, value, and the headers where there are any: a dead letter's say why it is one.
 
     Example: penstock topic tail counts -n 3 -f
     """
@@ -176,9 +194,10 @@ def _print_record(stored: StoredRecord, output: OutputKind) -> None:
     record = stored.record
     key, value = _text(record.key), _text(record.value)
     if output is OutputKind.TABLE:
-        typer.echo(
-            f"{stored.place.partition}@{stored.offset}\t{'-' if key is None else key}\t{'-' if value is None else value}"
-        )
+        cells = [f"{stored.place.partition}@{stored.offset}", key, value]
+        if record.headers:
+            cells.append("; ".join(f"{name}: {_text(held)}" for name, held in record.headers))
+        typer.echo("\t".join("-" if cell is None else cell for cell in cells))
         return
     import json
 
@@ -206,6 +225,9 @@ def produce(  # noqa: PLR0913 - one parameter per option
     ] = None,
     key: Annotated[str | None, typer.Option(help="The key of all of them.")] = None,
     keyed: Annotated[bool, typer.Option("--keyed", help="Each is key, a tab, value.")] = False,
+    unchecked: Annotated[
+        bool, typer.Option(UNCHECKED, help="Also send fields that are no columns of the topic.")
+    ] = False,
     project: Project = HERE,
     profile: Profile = None,
 ) -> None:
@@ -217,18 +239,27 @@ def produce(  # noqa: PLR0913 - one parameter per option
         raise SpecError("--keyed", True, "cannot stand beside --key", "give one of the two")
     now_ms = int(tools_of(ctx).clock.now() * 1000)
     lines = iter(values) if values else (line.rstrip("\n") for line in sys.stdin)
-    records = (_record(number, line, key, keyed, now_ms) for number, line in enumerate(lines, start=1))
+    spec = None if unchecked else declared_topic(tools_of(ctx).services, project, None, name)
+    records = (
+        _record(number, line, (key, keyed), now_ms, spec) for number, line in enumerate(lines, start=1)
+    )
     sent = 0
     with _topics(ctx, project, profile) as topics:
         topics.describe(name)
         while part := list(islice(records, _APPEND_AT_ONCE)):
             topics.append(name, part)
             sent += len(part)
+    if not sent:
+        raise MissingError(
+            "Nothing was appended: no value was given and stdin was empty; give values, or one a line on stdin."
+        )
     typer.echo(f"appended {sent:,} {'record' if sent == 1 else 'records'} to {name}", err=True)
 
 
-def _record(number: int, line: str, key: str | None, keyed: bool, now_ms: int) -> Record:
-    value = line
+def _record(
+    number: int, line: str, keys: tuple[str | None, bool], now_ms: int, spec: TopicSpec | None
+) -> Record:
+    (key, keyed), value = keys, line
     if keyed:
         key, separator, value = line.partition("\t")
         if not separator:
@@ -236,9 +267,11 @@ def _record(number: int, line: str, key: str | None, keyed: bool, now_ms: int) -
                 "record",
                 line[:80],
                 "has no tab between key and value",
-                "mend it, or leave --keyed out",
+                "put a tab between them, or leave --keyed out",
                 f"line {number}",
             )
+    if spec is not None:
+        check_fields(value, spec, f"line {number}")
     return Record(None if key is None else key.encode(), value.encode(), now_ms)
 
 
@@ -253,12 +286,16 @@ def lag(
     profile: Profile = None,
     output: Output = OutputKind.TABLE,
 ) -> None:
-    """Show how far each reader is behind: records not yet committed.
+    """Show how far each reader is behind.
+
+    LAG is in records: those that it has not committed yet.
 
     Example: penstock topic lag words --partitions
     """
     now = tools_of(ctx).clock.now()
     with _topics(ctx, project, profile) as topics:
+        if name is not None:
+            topics.describe(name)  # says which topics there are
         names = [name] if name is not None else topics.topics()
         rows = [row for topic in names for row in _lag_rows(topics, topic, each, now)]
     if output is OutputKind.TABLE:
@@ -308,7 +345,9 @@ def delete(
     project: Project = HERE,
     profile: Profile = None,
 ) -> None:
-    """Delete a topic with all its records, and how far its readers were.
+    """Delete a topic with all its records.
+
+    How far its readers were is forgotten with it.
 
     Example: penstock topic delete words --yes
     """
@@ -316,7 +355,7 @@ def delete(
     with services.at_rest(project, profile), _topics(ctx, project, profile) as topics:
         info = topics.describe(name)
         readers = dict.fromkeys(held.reader for held in topics.readers(name))
-        if not yes and not typer.confirm(f"Delete {name} with {info.records:,} records?"):
+        if not yes and not _confirm(f"Delete {name} with {info.records:,} records?"):
             raise MissingError("Nothing was deleted.")
         topics.delete(name)
     typer.echo(f"deleted {name}")
@@ -324,3 +363,13 @@ def delete(
         typer.echo(
             f"It was read by {', '.join(readers)}: before a job reads one that is made anew, `penstock reset JOB`."
         )
+
+
+def _confirm(question: str) -> bool:
+    """The answer; without anybody to give one, a sentence that says how to go on."""
+    try:
+        return typer.confirm(question)
+    except typer.Abort:
+        raise MissingError(
+            "Nothing was deleted, since nobody answered; add --yes to delete without being asked."
+        ) from None

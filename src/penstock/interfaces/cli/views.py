@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
 from typing import Protocol, Self
 
@@ -24,6 +24,11 @@ from penstock.interfaces.states import (
 )
 from penstock.model.status import JobStatus, RunHeader, RunStatus
 
+_FRAME = 4
+"""Characters of the frame around the picture."""
+_KEYS = 6
+"""Characters that stay free beside it: a terminal writes `^C` there, and a line that wraps would move the picture."""
+_LEAST = 40
 _STATE_STYLES = {"running": "green", "failed": "bold red", "fenced": "bold red", "restarting": "yellow"}
 
 
@@ -68,7 +73,8 @@ class LiveView:
 
     def __init__(self, header: RunHeader, strategy_note: str = "") -> None:
         self._header, self._said = header, strategy_note
-        self._live = Live(console=console(), auto_refresh=False, transient=True)
+        self._console = console()
+        self._live = Live(console=self._console, auto_refresh=False, transient=True)
 
     def __enter__(self) -> Self:
         self._live.__enter__()
@@ -80,16 +86,18 @@ class LiveView:
         self._live.__exit__(kind, error, trace)
 
     def show(self, status: RunStatus) -> None:
-        self._live.update(draw_run(self._header, status, self._said), refresh=True)
+        drawn = draw_run(self._header, status, self._said, self._console.width)
+        self._live.update(drawn, refresh=True)
 
     def say(self, text: str) -> None:
         self._said = text
 
 
-def draw_run(header: RunHeader, status: RunStatus, said: str = "") -> Panel:
-    """The whole picture of one instant."""
+def draw_run(header: RunHeader, status: RunStatus, said: str = "", width: int = 240) -> Panel:
+    """The whole picture of one instant, in a terminal of this many columns."""
+    room = max(width - _KEYS, min(width, _LEAST))
     parts: list[Text | Table] = [Text(line, style="cyan") for line in describe_graph(header)]
-    parts += [Text(""), draw_jobs(status), Text("")]
+    parts += [Text(""), draw_jobs(status, room - _FRAME), Text("")]
     notes = [job for job in status.jobs if job.note]
     parts += [Text(f"{job.job}: {job.note}", style=_note_style(job)) for job in notes]
     if status.message:
@@ -102,15 +110,26 @@ def draw_run(header: RunHeader, status: RunStatus, said: str = "") -> Panel:
     clock = format_clock(status.at - header.started_at)
     title = f"[bold]{header.pipeline}[/bold]  {status.phase}  {clock}"
     subtitle = f"strategy {header.strategy}, profile {header.profile}, run {header.run}; Ctrl-C drains"
-    return Panel(Group(*parts), title=title, subtitle=subtitle, title_align="left", subtitle_align="left")
+    return Panel(
+        Group(*parts), title=title, subtitle=subtitle, title_align="left", subtitle_align="left", width=room
+    )
 
 
-def draw_jobs(status: RunStatus) -> Table:
-    """The table of jobs."""
-    table = make_table([job_cells(job) for job in status.jobs], COLUMNS)
+def draw_jobs(status: RunStatus, width: int = 240) -> Table:
+    """The table of jobs, without the columns that can best be missed where the line is too short for all."""
+    rows, columns = [job_cells(job) for job in status.jobs], list(COLUMNS)
+    for missed in ("batches", "out", "batch", "offered", "capacity"):
+        if _wide(rows, columns) > width:
+            columns.remove(missed)
+    table = make_table(rows, columns)
     for job, row in zip(status.jobs, table.rows, strict=True):
         row.style = _STATE_STYLES.get(job.state) if job.state != "running" else None
     return table
+
+
+def _wide(rows: Sequence[Mapping[str, str]], columns: Sequence[str]) -> int:
+    """Characters of the table's longest line."""
+    return sum(2 + max(len(name), *(len(row[name]) for row in rows)) for name in columns)
 
 
 def _note_style(job: JobStatus) -> str:

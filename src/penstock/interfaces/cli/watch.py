@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import signal
 import threading
+from dataclasses import replace
 from types import FrameType, TracebackType
 from typing import Any, Self
 
@@ -18,6 +19,7 @@ from penstock.ports.services import Run
 LOOK_SECONDS = 0.5
 DRAIN_SECONDS = 60.0
 _OVER = ("ended", "failed")
+AT_ONCE = "Stopped at once: batches in flight are done again at the next start."
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
@@ -69,6 +71,12 @@ def watch(run: Run, view: View, for_seconds: float | None, interrupts: Interrupt
         interrupts.wait(max(0.05, left))
 
 
+def _cut_short(status: RunStatus) -> RunStatus:
+    """What did not come to a clean edge was stopped."""
+    jobs = tuple(j if j.state == "drained" else replace(j, state="stopped") for j in status.jobs)
+    return replace(status, jobs=jobs, phase="ended", message=AT_ONCE)
+
+
 def _drain(run: Run, view: View, interrupts: Interrupts) -> tuple[RunStatus, str]:
     stop_at = interrupts.count + 1
     outcome: list[bool | BaseException] = []
@@ -79,13 +87,14 @@ def _drain(run: Run, view: View, interrupts: Interrupts) -> tuple[RunStatus, str
         except BaseException as error:  # noqa: BLE001 - raised again where the user is
             outcome.append(error)
 
-    view.say("draining: tasks finish their batch; Ctrl-C again stops at once")
+    again = " again" if interrupts.count else ""
+    view.say(f"draining: tasks finish their batch; Ctrl-C{again} stops at once")
     thread = threading.Thread(target=work, name="drain", daemon=True)
     thread.start()
     while thread.is_alive():
         view.show(run.status())
         if interrupts.count >= stop_at:
-            return run.status(), "Stopped at once: batches in flight are done again at the next start."
+            return _cut_short(run.status()), AT_ONCE
         thread.join(LOOK_SECONDS / 5)
     result = outcome[0]
     if isinstance(result, BaseException):

@@ -12,7 +12,7 @@ from penstock.interfaces.report.graph import draw_graph
 from penstock.interfaces.report.plot import Plot, draw_plot
 from penstock.interfaces.report.plots import backlog_plot, end_seconds, job_plots, memory_plot, slots_plot
 from penstock.interfaces.report.scales import format_moment
-from penstock.interfaces.report.verdict import changing_decisions, describe_run, last_running, thread_path
+from penstock.interfaces.report.verdict import changing_decisions, describe_run, last_status, thread_path
 from penstock.interfaces.states import describe_graph, job_cells
 from penstock.model.decisions import Decision, JobProposal, ScaleExecutors, ScaleThreads
 from penstock.model.errors import EnvironmentProblem
@@ -96,7 +96,7 @@ def _cards(history: RunHistory) -> list[tuple[str, str]]:
 
 def _job_section(history: RunHistory, job: str) -> str:
     rates, lag, threads = job_plots(history, job)
-    last = last_running(history)
+    last = last_status(history)
     held = next((j for j in last.jobs if j.job == job), None) if last else None
     return _section(
         job,

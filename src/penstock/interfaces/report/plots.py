@@ -43,7 +43,10 @@ def job_plots(history: RunHistory, job: str) -> tuple[Plot, Plot, Plot]:
     lag = Plot(
         "Lag",
         "seconds",
-        (Series("time lagged", line(lambda j: j.lag_seconds), "d", filled=True),),
+        (
+            Series("slo_lag", line(lambda j: j.slo_lag_seconds), "c", "step", dash="2 3", sets_scale=False),
+            Series("time lagged", line(lambda j: j.lag_seconds), "d", filled=True),
+        ),
         end,
         marks,
     )

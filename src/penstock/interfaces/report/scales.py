@@ -14,9 +14,9 @@ _CLOCK_STEPS = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 1
 
 def value_ticks(top: float, most: int = 4) -> list[float]:
     """Round values from 0 to at least `top`, at most `most` steps; [0, 1] for nothing."""
-    if not math.isfinite(top) or top <= 0:
+    raw = top / most  # 0 for the smallest number there is
+    if not math.isfinite(top) or raw <= 0:
         return [0.0, 1.0]
-    raw = top / most
     power = 10.0 ** math.floor(math.log10(raw))
     step = next(factor * power for factor in (1, 2, 2.5, 5, 10) if factor * power >= raw * (1 - 1e-9))
     return [i * step for i in range(math.ceil(top / step - 1e-9) + 1)]

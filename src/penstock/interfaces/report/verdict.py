@@ -1,16 +1,18 @@
-"""Says in words how a run went: what changed, whether jobs keep up, what went wrong. Pure."""
+"""Says in words how a run went: who failed, who was later than its owner accepts and for how long, what changed.
+
+It reads the same statuses that the plots show, the last one, after the drain, included. Pure.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
+from itertools import pairwise
 
 from penstock.model.decisions import Decision, ScaleThreads
 from penstock.model.status import JobStatus, RunHistory, RunStatus
 from penstock.model.units import format_seconds
-
-_KEEPS_UP = 0.9
-"""Share of what is offered that a job must take in to be called keeping up: windows of two sides never end together."""
 
 
 def thread_path(history: RunHistory, job: str) -> list[int]:
@@ -28,18 +30,73 @@ def changing_decisions(decisions: Sequence[Decision]) -> list[Decision]:
     return [d for d in decisions if d.actions or d.verdict in ("alert", "roll_back")]
 
 
-def last_running(history: RunHistory) -> RunStatus | None:
-    """The last status before the end began: after it, rates fall because nothing is read any more."""
-    running = [status for status in history.statuses if status.phase == "running"]
-    return running[-1] if running else (history.statuses[-1] if history.statuses else None)
+def last_status(history: RunHistory) -> RunStatus | None:
+    """How the run ended. Its rates are those from before the end began: then nothing is read any more."""
+    if not history.statuses:
+        return None
+    end = history.statuses[-1]
+    running = next((s for s in reversed(history.statuses) if s.phase == "running"), end)
+    before = {job.job: job for job in running.jobs}
+    return replace(end, jobs=tuple(_with_rates(job, before.get(job.job, job)) for job in end.jobs))
+
+
+def _with_rates(job: JobStatus, before: JobStatus) -> JobStatus:
+    return replace(
+        job,
+        rate_in=before.rate_in,
+        rate_out=before.rate_out,
+        rate_offered=before.rate_offered,
+        capacity=before.capacity,
+        batch_seconds=before.batch_seconds,
+    )
 
 
 def describe_run(history: RunHistory) -> list[str]:
-    """The verdict, a sentence for each thing worth knowing."""
-    last = last_running(history)
-    if last is None:
+    """The verdict, a sentence for each thing worth knowing; what went wrong comes first."""
+    end = last_status(history)
+    if end is None:
         return ["The run ended before anything was measured."]
-    return [sentence for sentence in (_sizes(history), _pace(last), _trouble(history, last)) if sentence]
+    failed = [job.job for job in end.jobs if job.state in ("failed", "fenced")]
+    late = [told for job in end.jobs if (told := _lateness(history, job))]
+    pace = f"{_join(late)}." if late else ""
+    calm = "" if late else _calm(history, failed)
+    return [text for text in (_failure(end, failed), pace, _sizes(history), calm, _trouble(history)) if text]
+
+
+def _failure(end: RunStatus, failed: Sequence[str]) -> str:
+    if failed:
+        return f"{_join(failed)} failed."
+    return "The run failed." if end.phase == "failed" else ""
+
+
+def _lateness(history: RunHistory, end: JobStatus) -> str:
+    """For how long a job was later than its slo_lag, and by how much; empty when it never was."""
+    most, seconds = 0.0, 0.0
+    for status, following in pairwise((*history.statuses, history.statuses[-1])):
+        lag = next((j.lag_seconds for j in status.jobs if j.job == end.job), math.nan)
+        if lag > end.slo_lag_seconds:
+            most, seconds = max(most, lag), seconds + max(0.0, following.at - status.at)
+    if not most:
+        return ""
+    behind = f"at most {format_seconds(most)} behind" if math.isfinite(most) else "and took nothing in"
+    still = ", and still at the end" if seconds and end.lag_seconds > end.slo_lag_seconds else ""
+    how_long = f"for {format_seconds(seconds)}" if seconds else "at the end"
+    objective = format_seconds(end.slo_lag_seconds)
+    return f"{end.job} was later than its slo_lag of {objective} {how_long}, {behind}{still}"
+
+
+def _calm(history: RunHistory, failed: Sequence[str]) -> str:
+    """What may be said of the jobs that did not fail, when none was late."""
+    lags = [
+        job.lag_seconds
+        for status in history.statuses
+        for job in status.jobs
+        if job.job not in failed and math.isfinite(job.lag_seconds)
+    ]
+    if not lags:
+        return ""
+    who = "No other job" if failed else "No job"
+    return f"{who} was later than its slo_lag; the most was {format_seconds(max(lags))}."
 
 
 def _sizes(history: RunHistory) -> str:
@@ -57,48 +114,19 @@ def _sizes(history: RunHistory) -> str:
     return f"{_join(moved)}{by}."
 
 
-def _pace(last: RunStatus) -> str:
-    behind = [job for job in last.jobs if _is_behind(job)]
-    if not behind:
-        lags = [job.lag_seconds for job in last.jobs if math.isfinite(job.lag_seconds)]
-        worst = f", no more than {format_seconds(max(lags))} behind" if lags else ""
-        return f"At the end every job kept up{worst}."
-    told = [
-        f"{job.job} took in {_share(job)} of what was offered and lagged {format_seconds(job.lag_seconds)}"
-        for job in behind
-    ]
-    return f"At the end {_join(told)}."
-
-
-def _is_behind(job: JobStatus) -> bool:
-    offered, taken = job.rate_offered, job.rate_in
-    if job.lag_seconds == math.inf:
-        return True
-    if not (math.isfinite(offered) and math.isfinite(taken)) or offered <= 0:
-        return False
-    return taken < _KEEPS_UP * offered and job.lag_seconds > 3 * max(job.batch_seconds, 1.0)
-
-
-def _share(job: JobStatus) -> str:
-    if not (math.isfinite(job.rate_in) and job.rate_offered > 0):
-        return "none"
-    return f"{100 * job.rate_in / job.rate_offered:.0f}%"
-
-
-def _trouble(history: RunHistory, last: RunStatus) -> str:
+def _trouble(history: RunHistory) -> str:
     parts: list[str] = []
     end = history.statuses[-1]
-    failed = [job.job for job in end.jobs if job.state in ("failed", "fenced")]
     restarts = sum(job.restarts for job in end.jobs)
     letters = sum(job.dead_letters for job in end.jobs)
-    if failed:
-        parts.append(f"failed: {_join(failed)}")
     if restarts:
         parts.append(
             f"tasks were restarted {restarts} times" if restarts > 1 else "a task was restarted once"
         )
     if letters:
-        parts.append(f"{letters:,} records did not parse and went to dead letters")
+        parts.append(
+            f"{letters:,} {'record' if letters == 1 else 'records'} did not parse and went to dead letters"
+        )
     alerts = [d.reason for d in history.decisions if d.verdict == "alert"]
     if alerts:
         parts.append(f"last alert: {alerts[-1].rstrip('.')}")
