@@ -16,7 +16,12 @@ from penstock.model.errors import PenstockError
 from penstock.model.ids import TopicPartition
 
 _Answer = TypeVar("_Answer")
-_NOT_READY = ("COORDINATOR_LOAD_IN_PROGRESS", "COORDINATOR_NOT_AVAILABLE", "NOT_COORDINATOR")
+_NOT_READY = (
+    "COORDINATOR_LOAD_IN_PROGRESS",
+    "COORDINATOR_NOT_AVAILABLE",
+    "NOT_COORDINATOR",
+    "UNSTABLE_OFFSET_COMMIT",
+)
 _REMEMBER_SECONDS = 10.0
 _INTERNAL = "__"
 """Topics named so belong to Kafka, or to its clients' own bookkeeping."""
@@ -116,7 +121,13 @@ class Cluster:
             future = admin.list_consumer_group_offsets(
                 request, require_stable=stable, request_timeout=self.connection.timeout_seconds
             )[group]
-            return [entry for entry in future.result().topic_partitions if entry.offset >= 0]
+            found = future.result().topic_partitions
+            for (
+                entry
+            ) in found:  # one with an offset that is pending carries none, and must not pass for one without
+                if entry.error is not None and not code_is(entry.error, "UNKNOWN_TOPIC_OR_PART"):
+                    raise kafka.KafkaException(entry.error)
+            return [entry for entry in found if entry.offset >= 0]
 
         return self._of_coordinator(ask)
 
@@ -140,7 +151,7 @@ class Cluster:
         self._of_coordinator(ask)
 
     def _of_coordinator(self, ask: Callable[[], _Answer]) -> _Answer:
-        """An answer about a group; a broker that just started says for a while that it isn't ready for groups."""
+        """An answer about a group, which waits for a broker that just started and for transactions that are going on."""
         deadline = time.monotonic() + self.connection.timeout_seconds
         with self.connection.errors_in_words():
             while True:
