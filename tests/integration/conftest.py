@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import os
 import uuid
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
 
-from integration.kafka_worlds import kafka_bus
+from integration.kafka_worlds import HASTY, kafka_bus
+from penstock.spark.kafka import KafkaBus
 from penstock.spark.session import ContainerSettings, start_session
 from services.broker import Broker, NoBroker
 from services.fixtures import connector_jars, skip_or_fail
@@ -50,12 +52,24 @@ def prefix() -> str:
 @pytest.fixture
 def kafka(spark: SparkSession, kafka_broker: Broker, tmp_path: Path) -> Iterator[World]:
     """The same on a real broker."""
+    with _on_kafka(spark, tmp_path, kafka_bus(kafka_broker)) as made:
+        yield made
+
+
+@pytest.fixture
+def hasty_kafka(spark: SparkSession, kafka_broker: Broker, tmp_path: Path) -> Iterator[World]:
+    """One that gives up soon when the broker does not answer."""
+    with _on_kafka(spark, tmp_path, kafka_bus(kafka_broker, HASTY)) as made:
+        yield made
+
+
+@contextmanager
+def _on_kafka(spark: SparkSession, folder: Path, bus: KafkaBus) -> Generator[World]:
     try:
         connector_jars()
     except NoBroker as why:
         skip_or_fail(why)
-    bus = kafka_bus(kafka_broker)
-    made = World(spark, tmp_path, bus)
+    made = World(spark, folder, bus)
     yield made
     made.close()
     bus.topics.close()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from confluent_kafka import Consumer
@@ -11,15 +12,15 @@ from penstock.adapters.kafka import KafkaTopics
 from penstock.spark.kafka import KafkaBus
 from services.broker import Broker
 
+HASTY = {"delivery.timeout.ms": "6000", "request.timeout.ms": "2000"}
+"""For outages, which are then over soon: on a busy machine a broker that is well may take longer than this."""
 
-def kafka_bus(broker: Broker, **options: Any) -> KafkaBus:
-    """A bus that gives up soon."""
-    client = {
-        "bootstrap.servers": broker.servers,
-        "delivery.timeout.ms": "6000",
-        "request.timeout.ms": "2000",
-    }
-    return KafkaBus(KafkaTopics(broker.servers, timeout_seconds=10.0), client, **options)
+
+def kafka_bus(broker: Broker, client: Mapping[str, str] | None = None, **options: Any) -> KafkaBus:
+    settings = {"bootstrap.servers": broker.servers, **(client or {})}
+    return KafkaBus(
+        KafkaTopics(broker.servers, timeout_seconds=10.0 if client else 60.0), settings, **options
+    )
 
 
 def written_ever(broker: Broker, topic: str) -> list[bytes]:

@@ -180,22 +180,24 @@ def test_unread_records_that_retention_took_are_a_sentence(
         kafka.restart([with_tasks(codes[0], 2)])
 
 
-def test_a_broker_that_goes_away_and_comes_back(kafka: World, kafka_broker: Broker, prefix: str) -> None:
-    kafka.run(lambda: copy_job(prefix))
-    kafka.produce(f"{prefix}.in", rows(0, 500))
-    kafka.settle()
+def test_a_broker_that_goes_away_and_comes_back(
+    hasty_kafka: World, kafka_broker: Broker, prefix: str
+) -> None:
+    hasty_kafka.run(lambda: copy_job(prefix))
+    hasty_kafka.produce(f"{prefix}.in", rows(0, 500))
+    hasty_kafka.settle()
     kafka_broker.kill()
     try:
-        kafka.until(lambda: any(e.kind == "failed" for e in kafka.events), 90)
+        hasty_kafka.until(lambda: any(e.kind == "failed" for e in hasty_kafka.events), 90)
     finally:
         kafka_broker.start()
-    text = next(e for e in kafka.events if e.kind == "failed").text
+    text = next(e for e in hasty_kafka.events if e.kind == "failed").text
     assert "did not answer" in text and "starts again" not in text
-    assert next(e for e in kafka.events if e.kind == "retry").text.endswith("starts again in 1 s.")
-    kafka.until(lambda: kafka.host.state(f"{prefix}-copy") == "running", 90)
-    kafka.produce(f"{prefix}.in", rows(500, 900))
-    kafka.settle()
-    assert sorted(set(ids(kafka, f"{prefix}.out"))) == list(range(900))
+    assert next(e for e in hasty_kafka.events if e.kind == "retry").text.endswith("starts again in 1 s.")
+    hasty_kafka.until(lambda: hasty_kafka.host.state(f"{prefix}-copy") == "running", 90)
+    hasty_kafka.produce(f"{prefix}.in", rows(500, 900))
+    hasty_kafka.settle()
+    assert sorted(set(ids(hasty_kafka, f"{prefix}.out"))) == list(range(900))
 
 
 def test_sparks_own_source_reads_where_ours_does_not_fit(

@@ -19,7 +19,7 @@ pytestmark = pytest.mark.spark
 
 
 def test_threads_change_at_every_batch_and_the_output_is_exact(world: World) -> None:
-    world.run(copy_job)
+    world.run(lambda: copy_job(trigger=0.05))
     produced = 0
     for round_ in range(50):
         world.host.set_threads("copy", (1, 7, 3, 8, 2)[round_ % 5])

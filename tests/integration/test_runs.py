@@ -82,7 +82,7 @@ def test_a_failure_that_a_drain_sees_first_is_told_and_not_healed(world: World) 
 def test_a_drain_that_must_stop_a_batch_says_so_and_the_next_run_does_it_again(world: World) -> None:
     world.topics.create("in", 2)
     world.produce("in", rows(0, 20))
-    codes = world.run(lambda: picky_job(5.0))
+    codes = world.run(lambda: picky_job(2.0))
     (task,) = world.host.tasks("pick")
     wait_for(lambda: not task.at_edge())
     assert not world.host.drain(0.3)

@@ -19,7 +19,12 @@ from penstock.model.ids import TopicPartition
 _Answer = TypeVar("_Answer")
 _POLL_SECONDS = 0.002
 """How long a poll waits; an answer that came is told by the next one."""
-_NOT_READY = ("COORDINATOR_LOAD_IN_PROGRESS", "COORDINATOR_NOT_AVAILABLE", "NOT_COORDINATOR")
+_NOT_READY = (
+    "COORDINATOR_LOAD_IN_PROGRESS",
+    "COORDINATOR_NOT_AVAILABLE",
+    "NOT_COORDINATOR",
+    "UNSTABLE_OFFSET_COMMIT",
+)
 
 
 class Groups:
@@ -47,16 +52,18 @@ class Groups:
         wanted = [kafka.TopicPartition(place.topic, place.partition) for place in places]
         with self._connection.errors_in_words():
             consumer = kafka.Consumer(_config(self._connection, group) | {"isolation.level": isolation})
+
+            def ask() -> list[Any]:
+                found = consumer.committed(wanted, timeout=self._connection.timeout_seconds)
+                for entry in found:  # a pending offset carries none, and must not pass for one without
+                    if entry.error is not None and not code_is(entry.error, "UNKNOWN_TOPIC_OR_PART"):
+                        raise kafka.KafkaException(entry.error)
+                return [entry for entry in found if entry.offset >= 0]
+
             try:
-                found = self._of_coordinator(
-                    lambda: consumer.committed(wanted, timeout=self._connection.timeout_seconds)
-                )
+                return self._of_coordinator(ask)
             finally:
                 consumer.close()
-            for entry in found:
-                if entry.error is not None:
-                    raise kafka.KafkaException(entry.error)
-        return [entry for entry in found if entry.offset >= 0]
 
     def set_offsets(self, group: str, offsets: Mapping[TopicPartition, int]) -> None:
         """Record offsets as a group's."""
