@@ -26,6 +26,11 @@ _MODES = (
         "keeps nothing to write whole in mode {mode!r}: it does not aggregate",
         'use mode="append"',
     ),
+    (
+        "not supported in data source",
+        "writes in mode {mode!r}, which its sink does not take",
+        'use mode="append", or write to a topic or to a foreach_batch sink',
+    ),
     ("this output mode is not supported", "", 'use mode="append", or "update" for an aggregation'),
     ("in update output mode", "", 'use mode="append"'),
     ("update output mode", "", 'use mode="append"'),

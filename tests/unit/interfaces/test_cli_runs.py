@@ -212,6 +212,7 @@ def test_a_decision_can_be_asked_for(command: Any, journalled: Any) -> None:
         (("explain", "split", "--run", "nothing"), "nothing"),
         (("probe", "--run", "nothing"), "nothing"),
         (("report", "nothing"), "nothing"),
+        (("report", "--run", "nothing"), "nothing"),
     ],
 )
 def test_what_is_not_there_is_said(command: Any, journalled: Any, words: tuple[str, ...], text: str) -> None:

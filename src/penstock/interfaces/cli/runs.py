@@ -63,6 +63,7 @@ def describe_result(last: RunStatus | None, now: float) -> str:
 def report(
     ctx: typer.Context,
     run: Annotated[str | None, typer.Argument(help="A run's id; the newest when none is given.")] = None,
+    named: Annotated[str | None, typer.Option("--run", help="The same, as other commands take it.")] = None,
     target: Annotated[Path, typer.Option("--to", help="The file to write.")] = Path("report.html"),
     project: Project = HERE,
 ) -> None:
@@ -70,7 +71,7 @@ def report(
 
     Example: penstock report --to out.html
     """
-    write_report(tools_of(ctx).services.runs(project).history(run), target)
+    write_report(tools_of(ctx).services.runs(project).history(run or named), target)
     typer.echo(str(target))
 
 

@@ -370,6 +370,7 @@ def _confirm(question: str) -> bool:
     try:
         return typer.confirm(question)
     except typer.Abort:
+        typer.echo()  # the question still stands on its line
         raise MissingError(
             "Nothing was deleted, since nobody answered; add --yes to delete without being asked."
         ) from None
