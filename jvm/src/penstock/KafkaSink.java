@@ -216,10 +216,6 @@ final class KafkaSink extends PlannedSink {
   @Override
   public void commit(long batch, WriterCommitMessage[] messages) {
     if (target.hold > 0) KafkaTransactions.hold(sink, messages);
-    try {
-      super.commit(batch, messages);
-    } finally {
-      KafkaTransactions.drop(sink);
-    }
+    super.commit(batch, messages);
   }
 }

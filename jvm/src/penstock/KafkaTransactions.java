@@ -30,15 +30,14 @@ public final class KafkaTransactions {
 
   private KafkaTransactions() {}
 
-  /** What a batch made, until its commit is over. */
+  /**
+   * What a batch made, until `send` takes it. It outlives the call that Spark waits in: a query that is stopped leaves
+   * that call at once, while the commit it began goes on, and must not find its rows gone.
+   */
   static void hold(String run, WriterCommitMessage[] messages) {
     List<byte[]> rows = new ArrayList<>();
     for (WriterCommitMessage message : messages) if (message instanceof KafkaSink.Wrote) rows.add(((KafkaSink.Wrote) message).rows);
     HELD.put(run, rows);
-  }
-
-  static void drop(String run) {
-    HELD.remove(run);
   }
 
   /** A new producer with a transactional id, for one run. */
@@ -56,6 +55,7 @@ public final class KafkaTransactions {
   }
 
   public static void close(String run) {
+    HELD.remove(run);
     KafkaProducer<byte[], byte[]> producer = PRODUCERS.remove(run);
     if (producer != null) producer.close(Duration.ZERO);
   }
@@ -66,22 +66,27 @@ public final class KafkaTransactions {
     return producer;
   }
 
-  /**
-   * Begins a transaction and puts into it: a consumer group's offsets (JSON [[topic, partition, offset, metadata]]),
-   * what the run's sink holds, and letters (JSON [[topic, partition, key, value, timestamp, [[header, value]]]], bytes in base
-   * 64). Returns when the broker has all of it; nothing of it can be seen yet.
-   */
-  public static void send(String run, String group, String offsets, String letters) throws IOException {
+  /** Begins a transaction and puts a consumer group's offsets into it (JSON [[topic, partition, offset, metadata]]). */
+  public static void mark(String run, String group, String offsets) throws IOException {
     KafkaProducer<byte[], byte[]> producer = of(run);
     producer.beginTransaction();
     Map<TopicPartition, OffsetAndMetadata> marker = new HashMap<>();
     for (JsonNode each : PlannedStream.JSON.readTree(offsets))
       marker.put(new TopicPartition(each.get(0).asText(), each.get(1).asInt()),
           new OffsetAndMetadata(each.get(2).asLong(), each.get(3).asText()));
-    // First: a producer that was fenced off is refused before anything is sent.
     producer.sendOffsetsToTransaction(marker, new ConsumerGroupMetadata(group));
-    KafkaSink.Sent out = new KafkaSink.Sent(producer);
-    for (byte[] rows : HELD.getOrDefault(run, List.of())) sendRows(rows, out);
+  }
+
+  /**
+   * The same with what the run's sink holds, and letters (JSON [[topic, partition, key, value, timestamp, [[header,
+   * value]]]], bytes in base 64). Returns when the broker has all of it; nothing of it can be seen yet.
+   */
+  public static void send(String run, String group, String offsets, String letters) throws IOException {
+    mark(run, group, offsets); // first: a producer that was fenced off is refused before anything is sent
+    List<byte[]> held = HELD.remove(run);
+    if (held == null) throw new IllegalStateException("the rows of the batch are not there any more");
+    KafkaSink.Sent out = new KafkaSink.Sent(of(run));
+    for (byte[] rows : held) sendRows(rows, out);
     for (JsonNode letter : PlannedStream.JSON.readTree(letters)) out.send(record(letter));
     out.finish();
   }

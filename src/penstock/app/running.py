@@ -28,6 +28,7 @@ from penstock.app.parts import (
 )
 from penstock.app.settings import Settings, load_settings
 from penstock.app.sizes import SizesKept, read_sizes
+from penstock.app.validating import set_at
 from penstock.authoring import Pipeline, check_pipeline, load_pipeline
 from penstock.control.autoscaler import Autoscaler, Room
 from penstock.control.reporting import Reporter, Tender
@@ -87,10 +88,10 @@ def plan_run(request: RunRequest, env: Mapping[str, str]) -> RunPlan:
     pipeline = load_checked(request.pipeline)
     settings = load_settings(pipeline.folder, request.profile, env, request.overrides)
     strategy_named(request.strategy)
-    tuned = pipeline.tuned(settings.defaults, settings.jobs, settings.place)
+    tuned = pipeline.tuned(settings.defaults, settings.jobs, settings.place, settings.job_places)
     problems = check_pipeline(tuned)
     if problems:
-        raise problems[0].at(settings.place)
+        raise problems[0].at(set_at(problems[0], tuned, settings))
     return RunPlan(tuned, settings, request.strategy, request.available_now)
 
 
@@ -111,7 +112,7 @@ class PipelineRun:
             self.topics: Topics = open_topics(settings)
             undo.callback(self.topics.close)
             self.header = self._new_header()
-            self._journal = FileJournal(settings.runs_folder, self.header.run)
+            self._journal = FileJournal(settings.runs_folder, self.header.run, settings.store.journal_bytes)
             self._journal.write(self.header)
             undo.pop_all()
         self.loops = Loops(clock, self._loop_failed)
@@ -265,6 +266,8 @@ class PipelineRun:
             self._closed = True
         if self._host is not None:
             self._host.stop()
+            if self._last is not None and self._last.phase in ("running", "draining"):
+                self.end("ended")  # nobody waited for a drain
         if self._session is not None:
             from penstock.spark.session import stop_session
 

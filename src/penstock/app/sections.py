@@ -93,6 +93,12 @@ class StoreSettings(BaseModel):
         default=".penstock",
         description="checkpoints, journals of runs, logs and the embedded log; relative to this file",
     )
+    journal_bytes: int = Field(
+        default=64 << 20,
+        ge=1 << 20,
+        description="bound of one run's journal. A small pipeline writes about 10 MB an hour: what changed something "
+        "stays, the newest quarter stays whole, older samples are thinned",
+    )
 
     @field_validator("folder")
     @classmethod

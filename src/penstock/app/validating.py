@@ -22,7 +22,7 @@ def validate(file: Path, profile: str | None, env: Mapping[str, str]) -> list[Ch
     except SpecError as error:
         return [problem_of(error)]
     found = [
-        problem_of(error if str(error) in declared else error.at(_set_at(error, pipeline, settings)))
+        problem_of(error if str(error) in declared else error.at(set_at(error, pipeline, settings)))
         for error in check_pipeline(pipeline)
     ]
     if found:
@@ -37,7 +37,7 @@ def validate(file: Path, profile: str | None, env: Mapping[str, str]) -> list[Ch
         stop_session(session)
 
 
-def _set_at(error: SpecError, pipeline: Pipeline, settings: Settings) -> str:
+def set_at(error: SpecError, pipeline: Pipeline, settings: Settings) -> str:
     """Where a problem stands that the declaration alone does not have: in the settings."""
     job = next((job.name for job in pipeline.spec.jobs if job.place == error.place), "")
     return settings.job_places.get(job, settings.place)

@@ -159,7 +159,7 @@ class TransactionalBus(KafkaBus):
         _check_newest(task, fence, marks)
         signed = _sign(task, fence, marks, self._begins(places, marks))
         with self._errors_in_words(task):
-            self._machine.send(run, self._job.name, _entries(signed), "[]")
+            self._machine.mark(run, self._job.name, _entries(signed))
             self._machine.commit(run)
         self._runs[run] = _Run(task, fence, newest_of(str(task), fence, signed))
         self._newest_run[task] = run

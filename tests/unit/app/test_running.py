@@ -6,7 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from penstock.app.running import OVER, end_of, load_checked, plan_run
+from penstock.adapters.files.journal import FileJournal
+from penstock.app.clock import SystemClock
+from penstock.app.running import OVER, PipelineRun, end_of, load_checked, plan_run
 from penstock.app.validating import validate
 from penstock.model.errors import MissingError, SpecError
 from penstock.model.status import JobState, Phase
@@ -114,6 +116,25 @@ def test_a_run_has_failed_when_one_of_its_jobs_has(states: set[JobState], phase:
 
 def test_a_job_that_may_go_on_ends_no_run() -> None:
     assert OVER.isdisjoint({"starting", "running", "restarting", "draining"})
+
+
+@pytest.mark.parametrize(("given", "bound"), [({}, 64 << 20), ({"store.journal": "2m"}, 2 << 20)])
+def test_the_bound_of_a_runs_journal_is_the_settings(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, given: dict[str, str], bound: int
+) -> None:
+    """The run ends before Spark starts, for want of a jar; its journal is open by then."""
+    bounds: list[int] = []
+
+    class Noted(FileJournal):
+        def __init__(self, runs: Path, run: str, bound_bytes: int = 0) -> None:
+            bounds.append(bound_bytes)
+            super().__init__(runs, run, bound_bytes)
+
+    monkeypatch.setattr("penstock.app.running.FileJournal", Noted)
+    request = RunRequest(project(tmp_path), overrides={"spark.jars": "nowhere.jar", **given})
+    with pytest.raises(MissingError, match=r"nowhere\.jar"):
+        PipelineRun(plan_run(request, {}), SystemClock(), lambda text: None)
+    assert bounds == [bound]
 
 
 # What validate finds without Spark

@@ -69,6 +69,7 @@ EACH = [
     ("bus.client", "security.protocol=SSL"),
     ("bus.read_by", "spark"),
     ("store.folder", "elsewhere"),
+    ("store.journal", "2m"),
     ("spark.master", "spark://localhost:1"),
     ("spark.slots", "7"),
     ("spark.heap", "2g"),
