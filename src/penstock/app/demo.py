@@ -36,10 +36,12 @@ ROOM_SHARE = 0.4
 LOOK_SECONDS = 0.5
 SAME_SHARE = 0.03
 """Two rates in a row that differ by no more are the same: nothing is learnt any more."""
+MEASURE_AT_LEAST_SECONDS = 24.0
+"""The first batches hold what starting costs, and two rates may agree on that."""
 MEASURE_SECONDS = 32.0
 """At most: a machine that is so busy that nothing settles is sized by what is known then."""
-UP_SECONDS = 40.0
-DOWN_SECONDS = 32.0
+UP_SECONDS = 38.0
+DOWN_SECONDS = 28.0
 SETTLE_SECONDS = 20.0
 SEED = 52
 
@@ -167,7 +169,8 @@ class Director:
         plan, before = plan_rate(proposals), self._rate
         self._rate = plan.per_second
         settled = decision.verdict != "observe" and abs(self._rate - before) <= SAME_SHARE * before
-        if not settled and now - self._began < MEASURE_SECONDS:
+        passed = now - self._began
+        if passed < MEASURE_AT_LEAST_SECONDS or (not settled and passed < MEASURE_SECONDS):
             return True
         self._run.note("demo", plan.in_words())
         self._load = self._loading(plan_constant(self._rate), now)
@@ -186,6 +189,7 @@ class Director:
         if now - self._began < DOWN_SECONDS:
             return True
         self._load = None
+        self._run.autoscaler.only_observes = True  # what is left is worked off by those who are there
         return self._turn(self._settle, now)
 
     def _settle(self, now: float) -> bool:
@@ -213,22 +217,29 @@ def describe_steps(changes: Sequence[Decision], rose_at: float, fell_at: float) 
     )
 
 
-def _paths(found: Mapping[str, Sequence[int]]) -> str:
-    return ", ".join(f"{job} {' -> '.join(map(str, path))}" for job, path in found.items()) or "nothing"
+def _paths(found: Mapping[str, Sequence[str]]) -> str:
+    return ", ".join(f"{job} {' -> '.join(path)}" for job, path in found.items()) or "nothing"
 
 
 def _of(
     changes: Sequence[Decision], start: float, end: float, way: Callable[[int, int], bool]
-) -> dict[str, list[int]]:
-    """Per job, the sizes it went through in one direction."""
-    found: dict[str, list[int]] = {}
+) -> dict[str, list[str]]:
+    """Per job, the sizes it went through in one direction, each with what of it was lent for a backlog."""
+    found: dict[str, list[str]] = {}
     for decision in changes:
-        before = {p.job: p.threads for p in decision.proposals}
+        proposals = {p.job: p for p in decision.proposals}
         for action in decision.actions:
             if not isinstance(action, ScaleThreads) or not start <= decision.at < end:
                 continue
-            if way(before[action.job], action.threads):
-                found.setdefault(action.job, [before[action.job]]).append(action.threads)
+            asked = proposals[action.job]
+            if way(asked.threads, action.threads):
+                lent = action.threads - asked.steady
+                size = (
+                    f"{action.threads} ({asked.steady} + {lent} for the backlog)"
+                    if lent > 0
+                    else f"{action.threads}"
+                )
+                found.setdefault(action.job, [f"{asked.threads}"]).append(size)
     return found
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from pathlib import Path
 
 SPLIT_PER_SECOND = 167
-COUNT_PER_SECOND = 1900
+COUNT_PER_SECOND = 1850
 WORDS_PER_SENTENCE = 20
 
 PIPELINE = f'''"""Counts words with two jobs whose threads can each do so much and no more."""
@@ -60,6 +60,7 @@ heap = "800m"
 
 [defaults]
 trigger = "2s"
+slo_lag = "1m"
 scaling = { policy_interval = "5s", warm_up_windows = 2 }
 """
 

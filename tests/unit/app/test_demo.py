@@ -168,20 +168,22 @@ def test_nothing_counted_of_nothing_is_exact() -> None:
     assert check_counts(topics_of([], []))[0]
 
 
-def change(at: float, *steps: tuple[str, int, int]) -> Decision:
-    """A decision that changed jobs: (job, threads before, after)."""
-    held = [replace(proposal(job, SPLIT), threads=before) for job, before, _ in steps]
+def change(at: float, *steps: tuple[str, int, int], lent: int = 0) -> Decision:
+    """A decision that changed jobs: (job, threads before, after), so many of them for a backlog."""
+    held = [
+        replace(proposal(job, SPLIT), threads=before, steady=after - lent) for job, before, after in steps
+    ]
     actions = tuple(ScaleThreads(job, after, "d") for job, _, after in steps)
     return Decision(f"d{at}", at, "penstock", "scale", "", held, actions)
 
 
 def test_the_steps_of_a_demo_are_told_and_a_job_that_did_not_move_fails_it() -> None:
-    up, more = change(10.0, ("split", 1, 10), ("count", 1, 20)), change(15.0, ("count", 20, 22))
+    up, more = change(10.0, ("split", 1, 10), ("count", 1, 20)), change(15.0, ("count", 20, 22), lent=2)
     down = change(50.0, ("split", 10, 5), ("count", 22, 10))
     early = change(2.0, ("count", 1, 2))
     assert describe_steps([early, up, more, down], 5.0, 40.0) == (
         True,
-        "Up: split 1 -> 10, count 1 -> 20 -> 22; down: split 10 -> 5, count 22 -> 10.",
+        "Up: split 1 -> 10, count 1 -> 20 -> 22 (20 + 2 for the backlog); down: split 10 -> 5, count 22 -> 10.",
     )
     sized, told = describe_steps([up], 5.0, 40.0)
     assert not sized and told.startswith("Up: split 1 -> 10, count 1 -> 20; down: nothing: a job")

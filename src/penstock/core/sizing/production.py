@@ -21,7 +21,7 @@ RISING_SHARE = 0.25
 CHANGING_SHARE = 0.10
 SIGNIFICANT_DEVIATIONS = 4.0
 """A step is one only when its sides differ by this many standard deviations of the difference."""
-LEAST_BEFORE, LEAST_AFTER = 3, 2
+LEAST_BEFORE, LEAST_AFTER = 3, 1
 """Pieces of time on each side of a step."""
 SETTLED_SHARE = 0.4
 """Of the seconds that are kept: so long after a step up its height is known."""
@@ -79,7 +79,7 @@ def rate_of(production: Production, topic: str) -> TopicRate:
     if at is None:
         return TopicRate(whole, False)
     # The piece in which the step lies holds some of both rates.
-    newer = rows[at + 1 :] if len(rows) - at > LEAST_AFTER + 1 else rows[at:]
+    newer = rows[at + 1 :] if len(rows) - at > 2 else rows[at:]
     before, after = _slope(rows[: at + 1]), _slope(newer)
     changing = abs(after - before) > CHANGING_SHARE * max(after, before)
     if not after > (1 + RISING_SHARE) * before:
