@@ -11,7 +11,6 @@ from penstock.adapters.log import EmbeddedLog
 from penstock.adapters.memory import MemoryTopics
 from penstock.ports.topics import Topics
 from services.broker import Broker
-from services.fixtures import kafka_broker as kafka_broker
 
 
 @pytest.fixture(params=["memory", "log", pytest.param("kafka", marks=pytest.mark.kafka)])

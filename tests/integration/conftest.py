@@ -16,7 +16,6 @@ from penstock.spark.kafka import KafkaBus
 from penstock.spark.session import ContainerSettings, start_session
 from services.broker import Broker, NoBroker
 from services.fixtures import connector_jars, skip_or_fail
-from services.fixtures import kafka_broker as kafka_broker
 from worlds import World
 
 

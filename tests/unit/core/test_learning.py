@@ -54,6 +54,14 @@ def test_a_window_teaches_costs_selectivity_and_age() -> None:
     assert known.known.tolist() == [True, False]
 
 
+def test_overhead_is_smoothed_once_rates_have_settled() -> None:
+    start_up, later = at(1, overhead_seconds=0.9), at(2, overhead_seconds=0.1)
+    known = taught(later, known=taught(start_up, warm=True))
+    assert known.cost.job(0).overhead_seconds == pytest.approx(0.1)
+    known = taught(at(3, overhead_seconds=0.3), known=known)
+    assert known.cost.job(0).overhead_seconds == pytest.approx(0.2)
+
+
 def test_what_is_undefined_leaves_what_was_known_and_its_age() -> None:
     idle = at(2, records_in={"a": 0.0})
     before, after = taught(at(1)), taught(at(1), idle)

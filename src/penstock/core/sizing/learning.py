@@ -1,7 +1,8 @@
 """What jobs' batches cost, carried from window to window: rates where they are defined, the last known where not.
 
 Rules: lambda_p = sum of records in / sum of useful time over a window (or the mean of per-instance rates, as the paper
-has it); the cost of a Spark task is told apart over several windows; the paper's strategies know neither h nor tasks.
+has it); the cost of a Spark task is told apart over several windows, and a batch's overhead is smoothed over them; the
+paper's strategies know neither h nor tasks.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from penstock.core.sizing.gather import MOMENTS, Counters
 from penstock.core.sizing.layout import Bools, Floats, Ints, Layout
 
 MEMORY = 0.5
-"""Weight that earlier windows keep in the sums, at each new one."""
+"""Weight that earlier windows keep in what is summed or smoothed, at each new one."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -108,7 +109,7 @@ def _learn_batches(
     emptied = _emptied(cost, rows)
     return (
         CostColumns(
-            _put(cost.overhead, rows, _by_job(new, use, new.overhead, rows)),
+            _put(cost.overhead, rows, _overhead(knowledge, _by_job(new, use, new.overhead, rows), rows)),
             _put2(emptied.record, job, place, per_record),
             _put2(emptied.task, job, place, per_task),
             _put2(emptied.ceiling, job, place, new.ceiling[kept]),
@@ -117,6 +118,12 @@ def _learn_batches(
         _put2(before, job, place, sums),
         imbalance,
     )
+
+
+def _overhead(knowledge: Knowledge, new: Floats, rows: Ints) -> Floats:
+    """h scatters from window to window more than what a record costs does: earlier ones keep their weight in it."""
+    before = knowledge.cost.overhead[rows]
+    return np.where(knowledge.settled[rows], MEMORY * before + (1 - MEMORY) * new, new)
 
 
 def _learn_instances(
