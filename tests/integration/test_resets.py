@@ -6,7 +6,7 @@ from collections import Counter
 
 import pytest
 
-from integration.kafka_worlds import copy_job, rows
+from integration.copying import copy_job, rows
 from penstock.app.resetting import StoredJob
 from penstock.ports.services import Origin
 from worlds import World
