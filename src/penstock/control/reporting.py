@@ -89,7 +89,11 @@ class Reporter:
         window, backlog = seen.windows.get(name), seen.backlog.get(name, 0.0)
         standing = job_standing(window, backlog, threads, job)
         batches, dead_letters, restarts = self._container.counts(name)
-        state, proposal = self._container.state(name), proposals.get(name)
+        state, known = self._container.state(name), proposals.get(name)
+        settled = seen.decision is not None and seen.decision.verdict != "observe"
+        proposal = (
+            known if settled else None
+        )  # while rates settle it advises nothing, but its costs are the best known
         trouble = self._tender.troubles.get(name, "") if state in ("failed", "fenced", "restarting") else ""
         return JobStatus(
             job=name,
@@ -101,7 +105,7 @@ class Reporter:
             rate_offered=standing.rate_offered,
             capacity=standing.capacity,
             backlog=backlog,
-            lag_seconds=time_lagged(backlog, processing_rate(window, standing.rate_in, proposal, threads)),
+            lag_seconds=time_lagged(backlog, processing_rate(window, standing.rate_in, known, threads)),
             batch_seconds=standing.batch_seconds,
             batches=batches,
             dead_letters=dead_letters,
@@ -111,11 +115,10 @@ class Reporter:
         )
 
     def _proposals(self, seen: Seen) -> dict[str, JobProposal]:
-        """What the newest decision says of each job, put into words once; nothing while rates settle."""
+        """What the newest decision says of each job, put into words once."""
         decision = seen.decision
         if self._told[0] is not decision:
-            settled = decision is not None and decision.verdict != "observe"
-            self._told = (decision, {p.job: p for p in decision.proposals} if decision and settled else {})
+            self._told = (decision, {p.job: p for p in decision.proposals} if decision else {})
         return self._told[1]
 
 

@@ -73,7 +73,14 @@ def test_a_job_is_shown_by_its_newest_window() -> None:
     assert (status.heap_used_bytes, status.heap_max_bytes, status.phase) == (10, 30, "running")
 
 
-def lag_of(desk: Desk, *, taken: float | None, growing: bool = False, carries: float | None = None) -> float:
+def lag_of(
+    desk: Desk,
+    *,
+    taken: float | None,
+    growing: bool = False,
+    carries: float | None = None,
+    verdict: str = "hold",
+) -> float:
     """Of 1,200 records of backlog, with a window that took in so much a second and a decision about 2 threads."""
     windows = {}
     if taken is not None:
@@ -82,7 +89,7 @@ def lag_of(desk: Desk, *, taken: float | None, growing: bool = False, carries: f
     told = None
     if carries is not None:
         cost = StageNeed(0, 1.0, None, 0.0, 0.0, record_seconds=1.9 * 2 / 2.0 / carries)
-        told = decision()
+        told = decision(verdict)
         told = replace(
             told, proposals=(replace(told.proposals[0], evidence=replace(EVIDENCE, stages=(cost,))),)
         )
@@ -100,6 +107,9 @@ def test_a_lag_is_by_the_best_rate_that_is_known() -> None:
     assert lag_of(Desk(), taken=600.0, carries=1_200.0) == pytest.approx(1.0)
     assert lag_of(Desk(), taken=600.0, carries=300.0) == 2.0
     assert lag_of(Desk(), taken=2.0, growing=True, carries=400.0) == pytest.approx(3.0)
+    assert lag_of(Desk(), taken=2.0, carries=400.0, verdict="observe") == pytest.approx(3.0), (
+        "right after a change the newest window is of before it"
+    )
 
 
 def test_a_job_that_takes_in_nothing_lags_for_ever() -> None:
