@@ -35,6 +35,8 @@ def test_progress_that_is_pending_is_waited_for(kafka_broker: Broker, commits: b
         topics.progress(reader, [name])
     with pytest.raises(EnvironmentProblem):
         topics.marked_progress(reader, [place])
+    assert topics.progress(reader, [name], stable=False) == {place: 1}
+    assert [r.offset for r in topics.readers(name) if r.reader == reader] == [1]
     assert topics.marked_progress(reader, [place], stable=False) == {place: (1, "")}
     (producer.commit_transaction if commits else producer.abort_transaction)(30)
     assert topics.progress(reader, [name]) == {place: 5 if commits else 1}

@@ -98,7 +98,7 @@ def test_a_udf_that_raises_is_shown_with_the_owners_line_and_tried_again(world: 
         ("id long, extra int", "id", "lacks the column 'extra'"),
         ("id long", "id, name", "column that the topic does not have"),
         ("id int", "cast(name as double) as id", "is not the topic's int"),
-        ("id long", "nothing", "fails"),
+        ("id long", "nothing", "asks for the column 'nothing', which is not there"),
     ],
 )
 def test_a_schema_mismatch_is_said_before_anything_runs(

@@ -66,7 +66,8 @@ class Trial:
 
     def behind(self) -> int:
         """Records that the slowest job has not done."""
-        progress = [self.topics.progress(f"{self.prefix}-{job}", [f"{self.prefix}.in"]) for job in JOBS]
+        topic = f"{self.prefix}.in"  # which transactions of the dead are still open on
+        progress = [self.topics.progress(f"{self.prefix}-{job}", [topic], stable=False) for job in JOBS]
         return self.produced - min(sum(held.values()) for held in progress)
 
     def top_up(self) -> None:

@@ -44,7 +44,7 @@ class StoredJob:
     checkpoints: Path
 
     def remembers(self) -> JobMemory:
-        done = self.topics.progress(self.spec.name, self._inputs())
+        done = self.topics.progress(self.spec.name, self._inputs(), stable=False)
         positions: list[InputPosition] = []
         for name in self._inputs():
             info = self.topics.describe(name)

@@ -70,8 +70,11 @@ class Topics(Protocol):
         """Record how far a reader has come: usual lag tools see it, retention waits for it."""
         ...
 
-    def progress(self, reader: str, topics: Sequence[str]) -> dict[TopicPartition, int]:
-        """How far a reader has come in these topics; empty where it was never heard of, or the topic is not there."""
+    def progress(
+        self, reader: str, topics: Sequence[str], *, stable: bool = True
+    ) -> dict[TopicPartition, int]:
+        """How far a reader has come in these topics; empty where it was never heard of, or the topic is not there.
+        `stable` waits for transactions that are under way on it, which is for who begins there and not for who looks."""
         ...
 
     def forget_reader(self, reader: str) -> bool:

@@ -152,8 +152,10 @@ class KafkaTopics:
         check_progress(reader, offsets)
         self._groups.set_offsets(reader, offsets)
 
-    def progress(self, reader: str, topics: Sequence[str]) -> dict[TopicPartition, int]:
-        entries = self._groups.offsets(reader, self._places_there(topics))
+    def progress(
+        self, reader: str, topics: Sequence[str], *, stable: bool = True
+    ) -> dict[TopicPartition, int]:
+        entries = self._groups.offsets(reader, self._places_there(topics), stable=stable)
         return {TopicPartition(e.topic, e.partition): e.offset for e in entries}
 
     def forget_reader(self, reader: str) -> bool:
@@ -171,7 +173,7 @@ class KafkaTopics:
         return [
             ReaderProgress(group, TopicPartition(topic, entry.partition), entry.offset)
             for group in self._groups.names()
-            for entry in sorted(self._groups.offsets(group, places), key=lambda e: e.partition)
+            for entry in sorted(self._groups.offsets(group, places, stable=False), key=lambda e: e.partition)
         ]
 
     def close(self) -> None:

@@ -247,7 +247,9 @@ class EmbeddedLog:
         with self.index.writing() as db:
             readers.put_progress(db, reader, offsets, self._store.now_ms())
 
-    def progress(self, reader: str, topics: Sequence[str]) -> dict[TopicPartition, int]:
+    def progress(
+        self, reader: str, topics: Sequence[str], *, stable: bool = True
+    ) -> dict[TopicPartition, int]:
         with self.index.reading() as db:
             found = readers.get_progress(db, reader)
         return {place: offset for place, offset in found.items() if place.topic in topics}

@@ -136,7 +136,9 @@ class MemoryTopics:
             mine = self._progress.setdefault(reader, {})
             mine.update({place: (offset, now) for place, offset in offsets.items()})
 
-    def progress(self, reader: str, topics: Sequence[str]) -> dict[TopicPartition, int]:
+    def progress(
+        self, reader: str, topics: Sequence[str], *, stable: bool = True
+    ) -> dict[TopicPartition, int]:
         with self._lock:
             found = self._progress.get(reader, {}).items()
             return {place: offset for place, (offset, _) in found if place.topic in topics}

@@ -169,7 +169,7 @@ def backlog_rows(header: RunHeader, topics: Topics) -> list[Row]:
         if not job or topic not in there:
             continue
         begins, ends = topics.begin_offsets([topic]), topics.end_offsets([topic])
-        done = topics.progress(job, [topic])
+        done = topics.progress(job, [topic], stable=False)
         for place in sorted(ends):
             committed = max(begins.get(place, 0), done.get(place, 0))
             rows.append(
