@@ -88,7 +88,7 @@ def test_a_job_that_fails_again_and_again_is_no_success(commands: Commands) -> N
     change(commands, "return rows", FAILS)
     commands.run("topic", "create", "given", "--partitions", "2", "-p", project)
     produce(commands, 0, 6)
-    timed = commands.run("run", project, "--plain", "--for", "25s")
+    timed = commands.run("run", project, "--plain", "--for", "15s")
     assert timed.returncode == 1, timed.stdout
     last = timed.stderr.splitlines()[-1]
     assert last.startswith("The run failed: copy: copy-0 failed: ") and "too large" in last

@@ -38,11 +38,11 @@ SAME_SHARE = 0.03
 """Two rates in a row that differ by no more are the same: nothing is learnt any more."""
 MEASURE_AT_LEAST_SECONDS = 24.0
 """The first batches hold what starting costs, and two rates may agree on that."""
-MEASURE_SECONDS = 32.0
+MEASURE_SECONDS = 30.0
 """At most: a machine that is so busy that nothing settles is sized by what is known then."""
-UP_SECONDS = 38.0
-DOWN_SECONDS = 28.0
-SETTLE_SECONDS = 20.0
+UP_SECONDS = 37.0
+DOWN_SECONDS = 27.0
+SETTLE_SECONDS = 12.0
 SEED = 52
 
 
