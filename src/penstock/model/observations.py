@@ -1,4 +1,4 @@
-"""What was measured of running jobs, as plain values (MODEL: useful time, records, waits, backlog).
+"""What was measured of running jobs, as plain values (useful time, records, waits, backlog).
 
 Every number may be missing (NaN), zero, negative, late or doubled: whoever decides sets the operator aside.
 Times are seconds; instants are seconds since 1970.

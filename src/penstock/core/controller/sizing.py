@@ -1,4 +1,4 @@
-"""The controller of MODEL 12, as far as it goes today: guard, estimate, size, pace, fit into the slots.
+"""The one controller, as far as it goes today: guard, estimate, size, pace, fit into the slots.
 
 `penstock` has every term; `ds2` is the same controller with the batch-time, backlog and room terms switched off and
 the paper's mean of per-instance rates. Pure and columnar: one pass over a thousand jobs, no loop over instances.

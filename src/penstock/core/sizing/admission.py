@@ -1,4 +1,4 @@
-"""How much the next micro-batch may hold: the largest with D(p) <= L, from what batches cost so far (MODEL 3.4).
+"""How much the next micro-batch may hold: the largest with D(p) <= L, from what batches cost so far.
 
 Rules: a small first batch; no batch more than twice the largest one seen (per thread) unless even the dearest reading
 of what was measured allows it; one odd batch (start-up of workers, a collection of garbage) is set aside, two in a row

@@ -77,7 +77,7 @@ class Need:
 
 
 def objective_seconds(interval_seconds: float, slo_lag_seconds: float) -> float:
-    """L: a record waits up to one interval, then one batch (MODEL 3.1); not above zero when the two don't fit."""
+    """L: a record waits up to one interval, then one batch; not above zero when the two don't fit."""
     if interval_seconds > 0:
         return min(interval_seconds, slo_lag_seconds - interval_seconds)
     return slo_lag_seconds / 2

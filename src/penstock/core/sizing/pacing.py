@@ -1,6 +1,6 @@
 """When a proposal becomes an action: the scaling manager of DS2 4.2.1-4.2.2, as a state machine over columns.
 
-Rules (MODEL 3.3): warm-up after every action and at the start; jobs joined by topics act together, so one waits for
+Rules: warm-up after every action and at the start; jobs joined by topics act together, so one waits for
 the other's warm-up; activation combines proposals; small changes are noise; what was lent for a backlog is given back
 when it is gone; scaling in needs room; an action that made things worse is undone once and its size barred; actions
 without gain end in an alert, which stands until another demand comes. Knows numbers of threads and rates, not how they were

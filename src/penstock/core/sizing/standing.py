@@ -46,7 +46,7 @@ def job_standing(window: JobWindow | None, backlog: float, threads: int, job: Jo
 
 
 def time_lagged(backlog: float, rate_in: float) -> float:
-    """Seconds that a backlog takes at the present processing rate (MODEL 5)."""
+    """Seconds that a backlog takes at the present processing rate."""
     if backlog == 0:
         return 0.0
     if not (backlog > 0 and rate_in >= 0):
