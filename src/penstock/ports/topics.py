@@ -6,7 +6,7 @@ Kafka's transactions need; the Spark room's sources and sinks speak them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Protocol
 
 from penstock.model.ids import Fence, TopicPartition
@@ -95,6 +95,33 @@ class MarkedTopics(Topics, Protocol):
         self, reader: str, places: Sequence[TopicPartition], *, stable: bool = True
     ) -> dict[TopicPartition, tuple[int, str]]:
         """Per place that has any: offset and note. `stable` waits for transactions that are under way on it."""
+        ...
+
+
+class Damage(Protocol):
+    """One thing that is wrong with what is kept."""
+
+    @property
+    def kind(self) -> str: ...
+
+    @property
+    def path(self) -> str:
+        """The file; empty when it is the index."""
+        ...
+
+    @property
+    def sentence(self) -> str: ...
+
+
+class KeptTopics(Topics, Protocol):
+    """What topics add whose files are ours to look after."""
+
+    def verify(self, topic: str | None = None) -> Iterator[Damage]:
+        """What is torn, corrupt, missing or left out, of one topic or all; changes nothing."""
+        ...
+
+    def retain(self, topic: str | None = None, *, force: bool = False) -> int:
+        """Drop now what one topic, or each, need not keep; how many records. `force`: also what readers still need."""
         ...
 
 

@@ -107,6 +107,35 @@ def test_records_go_in_and_come_out(command: Any) -> None:
     assert command("topic", "tail", "words", "-n", "0", "--all").out.count("\n") == 2
 
 
+def test_records_of_the_last_while(command: Any) -> None:
+    fill(command, "to", "be")
+    assert command("topic", "tail", "words", "-n", "0", "--since", "1h").out == "0@0\t-\tto\n0@1\t-\tbe\n"
+    assert "is not a duration" in command("topic", "tail", "words", "--since", "soon").err
+
+
+def test_what_is_kept_is_looked_at(command: Any, services: Any) -> None:
+    assert command("topic", "verify").code == 3
+    fill(command, "to", "be")
+    assert "All that the index promises is there." in command("topic", "verify").out
+    (segment,) = (services.folder / "log").rglob("*.arrow")
+    held = bytearray(segment.read_bytes())
+    held[len(held) // 2] ^= 1
+    segment.write_bytes(held)
+    answer = command("topic", "verify", "words", "-o", "json")
+    assert answer.code == 5 and [row["kind"] for row in answer.json()] == ["corrupt"]
+
+
+def test_retention_can_be_told_to_pass_readers(command: Any, services: Any) -> None:
+    command("topic", "create", "words", "--partitions", "1", "--config", "retention.ms=1")
+    topics = services.topics(services.folder, None)
+    topics.append("words", [Record(None, b"old", 1), Record(None, b"older", 1)])
+    topics.commit_progress("slow", {TopicPartition("words", 0): 0})
+    topics.close()
+    assert "dropped 0 records" in command("topic", "retain", "words").out
+    assert "Nothing was dropped" in command("topic", "retain", "words", "--past-readers").err
+    assert "dropped 2 records" in command("topic", "retain", "words", "--past-readers", "--yes").out
+
+
 def test_records_come_from_stdin_with_keys(command: Any) -> None:
     command("topic", "create", "words", "--partitions", "1")
     answer = command("topic", "produce", "words", "--keyed", given="a\t1\nb\t2\n")

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from penstock.interfaces.cli import bench, explain, load, probe, project, run, runs, topic
+from penstock.interfaces.cli import bench, explain, load, probe, project, run, runs, topic, topic_upkeep
 from penstock.interfaces.cli.errors import SentenceGroup
 from penstock.interfaces.cli.tools import Tools
 from penstock.ports.clock import Clock
@@ -41,6 +41,8 @@ def build_app(services: Services, clock: Clock) -> typer.Typer:
     for command in (project.init, project.validate, run.run, explain.explain, probe.probe):
         app.command()(command)
     app.command()(run.demo)
+    for command in (topic_upkeep.verify, topic_upkeep.retain):
+        topic.app.command()(command)
     app.add_typer(topic.app, name="topic")
     app.command()(load.load)
     app.command()(runs.runs)

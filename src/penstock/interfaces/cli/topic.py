@@ -21,7 +21,7 @@ from penstock.model.errors import MissingError, SpecError
 from penstock.model.ids import TopicPartition
 from penstock.model.records import Record, StoredRecord
 from penstock.model.topics import TopicSpec
-from penstock.model.units import format_bytes, format_seconds
+from penstock.model.units import format_bytes, format_seconds, parse_seconds
 from penstock.ports.topics import LOG_CONFIG, Topics
 
 app = typer.Typer(
@@ -39,9 +39,10 @@ Name = Annotated[str, typer.Argument(help="The topic's name.")]
 
 
 @contextmanager
-def _topics(
+def open_topics(
     ctx: typer.Context, project: Path, profile: str | None, *, make: bool = False
 ) -> Generator[Topics]:
+    """A project's topics, for one command."""
     topics = tools_of(ctx).services.topics(project, profile, make=make)
     try:
         yield topics
@@ -67,7 +68,7 @@ def create(
     given = parse_pairs("--config", config or [], "retention.ms=60000")
     spec = declared_topic(tools_of(ctx).services, project, None, name) if partitions is None else None
     count = partitions or (spec.partitions if spec else _DEFAULT_PARTITIONS)
-    with _topics(ctx, project, profile, make=True) as topics:
+    with open_topics(ctx, project, profile, make=True) as topics:
         if topics.kind == "log":
             _check_config(given)
         made = topics.create(name, count, given or None)
@@ -91,7 +92,7 @@ def list_topics(
 
     Example: penstock topic list -o json
     """
-    with _topics(ctx, project, profile) as topics:
+    with open_topics(ctx, project, profile) as topics:
         infos = [topics.describe(name) for name in topics.topics()]
     rows = [
         {
@@ -119,7 +120,7 @@ def describe(
 
     Example: penstock topic describe words
     """
-    with _topics(ctx, project, profile) as topics:
+    with open_topics(ctx, project, profile) as topics:
         info = topics.describe(name)
     rows = [
         {
@@ -150,6 +151,9 @@ def tail(  # noqa: PLR0913 - one parameter per option
         bool, typer.Option("-f", "--follow", help="Go on with what comes, until Ctrl-C.")
     ] = False,
     all_: Annotated[bool, typer.Option("--all", help="From the beginning.")] = False,
+    since: Annotated[
+        str | None, typer.Option("--since", help='As young as this or younger, like "10m".')
+    ] = None,
     project: Project = HERE,
     profile: Profile = None,
     output: Output = OutputKind.TABLE,
@@ -160,13 +164,16 @@ def tail(  # noqa: PLR0913 - one parameter per option
 
     Example: penstock topic tail counts -n 3 -f
     """
-    with _topics(ctx, project, profile) as topics:
+    with open_topics(ctx, project, profile) as topics:
         begins, ends = topics.begin_offsets([name]), topics.end_offsets([name])
         if not ends:
             topics.describe(name)  # says which topics there are
         at = {
             place: begins[place] if all_ else max(begins[place], end - lines) for place, end in ends.items()
         }
+        if since is not None:
+            young = tools_of(ctx).clock.now() - parse_seconds("--since", since)
+            at = topics.offsets_at(name, round(young * 1000))
         while True:
             for record in _read(topics, at, ends):
                 _print_record(record, output)
@@ -244,7 +251,7 @@ def produce(  # noqa: PLR0913 - one parameter per option
         _record(number, line, (key, keyed), now_ms, spec) for number, line in enumerate(lines, start=1)
     )
     sent = 0
-    with _topics(ctx, project, profile) as topics:
+    with open_topics(ctx, project, profile) as topics:
         topics.describe(name)
         while part := list(islice(records, _APPEND_AT_ONCE)):
             topics.append(name, part)
@@ -293,7 +300,7 @@ def lag(
     Example: penstock topic lag words --partitions
     """
     now = tools_of(ctx).clock.now()
-    with _topics(ctx, project, profile) as topics:
+    with open_topics(ctx, project, profile) as topics:
         if name is not None:
             topics.describe(name)  # says which topics there are
         names = [name] if name is not None else topics.topics()
@@ -352,11 +359,11 @@ def delete(
     Example: penstock topic delete words --yes
     """
     services = tools_of(ctx).services
-    with services.at_rest(project, profile), _topics(ctx, project, profile) as topics:
+    with services.at_rest(project, profile), open_topics(ctx, project, profile) as topics:
         info = topics.describe(name)
         readers = dict.fromkeys(held.reader for held in topics.readers(name))
-        if not yes and not _confirm(f"Delete {name} with {info.records:,} records?"):
-            raise MissingError("Nothing was deleted.")
+        if not yes:
+            confirm_loss(f"Delete {name} with {info.records:,} records?", "deleted")
         topics.delete(name)
     typer.echo(f"deleted {name}")
     if readers:
@@ -365,12 +372,14 @@ def delete(
         )
 
 
-def _confirm(question: str) -> bool:
-    """The answer; without anybody to give one, a sentence that says how to go on."""
+def confirm_loss(question: str, done: str) -> None:
+    """Go on only with a yes; without anybody to give one, a sentence says how to go on."""
     try:
-        return typer.confirm(question)
+        if typer.confirm(question):
+            return
     except typer.Abort:
         typer.echo()  # the question still stands on its line
         raise MissingError(
-            "Nothing was deleted, since nobody answered; add --yes to delete without being asked."
+            f"Nothing was {done}, since nobody answered; add --yes to go on without being asked."
         ) from None
+    raise MissingError(f"Nothing was {done}.")
