@@ -20,9 +20,9 @@ def verify(
     profile: Profile = None,
     output: Output = OutputKind.TABLE,
 ) -> None:
-    """Read every segment again and say what is torn, corrupt or missing, and which records that costs.
+    """Say what is torn, corrupt or missing.
 
-    Changes nothing; ends with 5 when something is found.
+    Every segment is read again. Changes nothing; ends with 5 when something is found.
 
     Example: penstock topic verify words
     """
