@@ -124,7 +124,11 @@ class Bus(Protocol):
         ...
 
     def close(self, task: TaskId, fence: Fence) -> None:
-        """The task's run has ended."""
+        """The task's run has ended, or did not come to start."""
+        ...
+
+    def generation(self, job: str, places: Sequence[TopicPartition]) -> int:
+        """The job's newest generation that the sink knows of, by those partitions; 0 where it knows none."""
         ...
 
     def committed(self, task: TaskId, batch_id: int) -> CommittedBatch | None: ...
@@ -192,6 +196,11 @@ class LogBus:
 
     def close(self, task: TaskId, fence: Fence) -> None:
         """The log keeps nothing open."""
+
+    def generation(self, job: str, places: Sequence[TopicPartition]) -> int:
+        tasks = [str(TaskId(job, index)) for index in range(len(places))]  # each has a partition at least
+        batches = [self.topics.committed(task) for task in tasks]
+        return max((batch.fence.generation for batch in batches if batch is not None), default=0)
 
     def committed(self, task: TaskId, batch_id: int) -> CommittedBatch | None:
         return self.topics.committed(str(task), batch_id)

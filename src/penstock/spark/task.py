@@ -209,6 +209,11 @@ class Task:
             self.state = next_state(self.state, "stop")
             self._close()
 
+    def close(self) -> None:
+        """It is not started after all: what its bus opened for it is let go."""
+        if self.state == "new":
+            self._close()
+
     def _close(self) -> None:
         """Nothing more is asked of its planner, a commit in flight ends, and only then its bus is closed."""
         self._place.hub.forget(self.run)

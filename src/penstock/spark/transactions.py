@@ -17,7 +17,7 @@ import base64
 import json
 import time
 from collections.abc import Generator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
@@ -145,9 +145,27 @@ class TransactionalBus(KafkaBus):
         self, task: TaskId, fence: Fence, places: Sequence[TopicPartition] = ()
     ) -> CommittedBatch | None:
         seen = self._marks(places, stable=False)
-        _check_newest(
-            task, fence, seen
-        )  # before anything is taken over: an older run must not disturb a newer one
+        # Before anything is taken over: an older run must not disturb a newer one.
+        _check_newest(task, fence, seen)
+        run = run_name(task, fence)
+        try:
+            newest = self._take_over(task, fence, places, seen)
+        except BaseException:
+            with suppress(Exception):  # what stopped the start is what is told
+                self._machine.close(run)
+            raise
+        self._runs[run] = _Run(task, fence, newest)
+        self._newest_run[task] = run
+        return newest
+
+    def _take_over(
+        self,
+        task: TaskId,
+        fence: Fence,
+        places: Sequence[TopicPartition],
+        seen: Mapping[TopicPartition, Mark],
+    ) -> CommittedBatch | None:
+        """Refuse older runs at the broker, then sign the marker as they left it."""
         run, id_ = run_name(task, fence), _transactional_id(str(task), fence.generation)
         with self._errors_in_words(task):
             self._machine.open(run, id_, self._client_settings())
@@ -161,9 +179,11 @@ class TransactionalBus(KafkaBus):
         with self._errors_in_words(task):
             self._machine.mark(run, self._job.name, _entries(signed))
             self._machine.commit(run)
-        self._runs[run] = _Run(task, fence, newest_of(str(task), fence, signed))
-        self._newest_run[task] = run
-        return self._runs[run].newest
+        return newest_of(str(task), fence, signed)
+
+    def generation(self, job: str, places: Sequence[TopicPartition]) -> int:
+        marks = self._marks(places, stable=False).values()
+        return max((mark.fence.generation for mark in marks), default=0)
 
     def close(self, task: TaskId, fence: Fence) -> None:
         if self._runs.pop(run_name(task, fence), None) is not None:
