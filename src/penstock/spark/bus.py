@@ -219,6 +219,16 @@ class LogBus:
             self.topics.discard(files)
 
 
+def renumbered(held: CommittedBatch, replay: BatchCommit) -> CommittedBatch:
+    """The newest batch of a sink that keeps no other, by the numbers of a checkpoint that lost its tail and does all that
+    was lost as one batch. Where the newest one took no records it comes again after that, and is known by its number.
+    """
+    if dict(replay.start) == dict(replay.end):
+        return held
+    took_none = dict(held.start) == dict(held.end)
+    return replace(held, batch_id=min(held.batch_id, replay.batch_id + (1 if took_none else 0)))
+
+
 def lost_records(place: TopicPartition, at: int, begin: int) -> MissingError:
     """The sentence for records that retention took before they were read."""
     return MissingError(

@@ -29,7 +29,7 @@ from penstock.spark.layout import (
     sweep,
     what_differs,
 )
-from penstock.spark.offsets import StreamId
+from penstock.spark.offsets import StreamId, newest_batch
 from penstock.spark.planner import TaskLayout, TaskPlanner, TaskStart
 from penstock.spark.slots import Slot, staggered
 from penstock.spark.spark_sinks import noted_path
@@ -146,7 +146,8 @@ def make_task(
         sweep(checkpoint)
         if slot.task is None:  # what was left over is of another process
             sweep_state(checkpoint, time.time())
-        planner = _planner(job, slot, task_layout, TaskStart(initial, newest, dict(until)), checkpoint)
+        start = TaskStart(initial, newest, dict(until), newest_batch(checkpoint / "offsets") + 1)
+        planner = _planner(job, slot, task_layout, start, checkpoint)
         interval = staggered(job.code.spec.options.interval_seconds, slot.rank)
         place = TaskPlace(hub, job.session, checkpoint, interval, job.available_now)
         return Task(job.code, job.bus, planner, place)

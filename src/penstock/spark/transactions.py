@@ -30,7 +30,7 @@ from penstock.model.ids import Fence, TaskId, TopicPartition
 from penstock.model.jobs import JobSpec
 from penstock.model.records import BatchCommit, CommittedBatch, Record
 from penstock.ports.topics import MarkedTopics
-from penstock.spark.bus import Committed, SinkTask
+from penstock.spark.bus import Committed, SinkTask, renumbered
 from penstock.spark.hub import run_name
 from penstock.spark.kafka import KafkaBus, written
 from penstock.spark.session import jvm
@@ -201,7 +201,8 @@ class TransactionalBus(KafkaBus):
             raise FencedError(
                 f"Task {commit.producer}, {commit.fence}, has ended here; it may not write any more."
             )
-        if is_known(run.newest, commit):
+        if run.newest is not None and is_known(run.newest, commit):
+            run.newest = renumbered(run.newest, commit)
             return written((), duplicate=True)
         marks = {
             place: Mark(end, commit.producer, commit.fence, commit.batch_id, commit.start[place])
