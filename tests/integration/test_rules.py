@@ -218,7 +218,7 @@ def test_a_job_that_keeps_state_is_refused_in_another_number_of_tasks(world: Wor
     world.run(lambda: declare(2))
     world.produce("in", rows(0, 10), key="id")
     world.settle()
-    with pytest.raises(ConflictError, match=r"keeps state in 2 tasks and cannot run in 3.*set tasks = 2"):
+    with pytest.raises(ConflictError, match=r"keeps state in 2 tasks and cannot run in 3.*penstock reset"):
         world.restart(world.declare(lambda: declare(3)))
     assert world.host.threads() == {}
     world.restart(world.declare(lambda: declare(2)))

@@ -173,6 +173,16 @@ def _check_options(spec: PipelineSpec, job: JobSpec) -> Iterator[SpecError]:
             f"choose at most {min(partitions)}, or give the topic more partitions",
             place,
         )
+    by_spark = next((o.sink for o in job.outputs if o.sink is not None and not o.sink.function), None)
+    if options.tasks > 1 and by_spark is not None:
+        yield SpecError(
+            "tasks",
+            options.tasks,
+            f"of job {job.name!r} write to one {by_spark.format} sink, which numbers its batches as if one query wrote "
+            "to it and skips what the others bring",
+            "set tasks = 1 (its threads may be more), or write with sink(foreach_batch=...) or to a topic",
+            place,
+        )
     if options.slo_lag_seconds <= options.interval_seconds:
         yield SpecError(
             "slo_lag",

@@ -8,8 +8,9 @@ dead letters, measurements. How far a batch reads is known from the checkpoint, 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.readwriter import DataStreamReader
@@ -17,6 +18,7 @@ from pyspark.sql.streaming.readwriter import DataStreamReader
 from penstock.model.errors import ConflictError
 from penstock.model.ids import TopicPartition
 from penstock.spark.bus import Bus, Reading
+from penstock.spark.offsets import batch_ends
 from penstock.spark.planner import BatchFacts, TaskLayout, TaskPlanner, TaskStart
 
 
@@ -58,10 +60,10 @@ class AssignedPlanner(TaskPlanner):
         """What Spark planned for a batch, as if it had asked."""
         before, now = self._offsets(batch_id - 1), self._offsets(batch_id)
         with self._lock:
-            for stream, text in enumerate(now):
+            for stream, text in now.items():
                 identity = self.layout.streams[stream]
                 first = {p.partition: at for p, at in self._initial.items() if p.topic == identity.topic}
-                start = first | (_partitions(before[stream]) if before else {})
+                start = first | (_partitions(before[stream]) if stream in before else {})
                 ranges = {
                     TopicPartition(identity.topic, p): (start[p], end) for p, end in _partitions(text).items()
                 }
@@ -75,20 +77,40 @@ class AssignedPlanner(TaskPlanner):
                     count * self._bus.record_bytes(identity.topic),
                 )
 
-    def _offsets(self, batch_id: int) -> list[str]:
-        """One offset for each stream, as Spark's checkpoint holds a batch: two lines, then the streams'."""
-        file = self._checkpoint / "offsets" / str(batch_id)
+    def _offsets(self, batch_id: int) -> dict[int, str]:
+        """Where a batch ends in each stream, as Spark's checkpoint holds it."""
         if batch_id < 0:
-            return []
-        if not file.exists():
+            return {}
+        try:
+            return self.stream_ends(batch_ends(self._checkpoint, batch_id))
+        except FileNotFoundError:
             raise ConflictError(
                 f"Task {self.layout.task}: its checkpoint does not hold batch {batch_id} any more; "
                 f"start the job anew: `penstock reset {self.layout.job.name}`."
-            )
-        return [line for line in file.read_text().splitlines()[2:] if line != "-"]
+            ) from None
+
+    def stream_ends(self, ends: Sequence[str]) -> dict[int, str]:
+        """By the topic that they name: Spark's plan has sources in its own order, and some that are no topics."""
+        streams: dict[str, list[int]] = {}
+        for number, stream in enumerate(self.layout.streams):
+            streams.setdefault(stream.topic, []).append(number)
+        found: dict[int, str] = {}
+        for text in ends:
+            ours = streams.get(_topic(text))
+            if ours:
+                found[ours.pop(0)] = text
+        return found
+
+
+def _topic(text: str) -> str:
+    """The topic whose offsets these are, as Spark's own source writes them ({"topic": {"0": 5}}); empty for another
+    source's.
+    """
+    held: Any = json.loads(text) if text.startswith("{") else None
+    names = list(held) if isinstance(held, dict) else []
+    return names[0] if len(names) == 1 and isinstance(held[names[0]], dict) else ""
 
 
 def _partitions(text: str) -> dict[int, int]:
-    """Offsets per partition, as Spark's own source writes them: {"topic": {"0": 5}}."""
     [offsets] = json.loads(text).values()
     return {int(p): at for p, at in offsets.items()}

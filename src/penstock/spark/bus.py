@@ -124,7 +124,11 @@ class Bus(Protocol):
         ...
 
     def close(self, task: TaskId, fence: Fence) -> None:
-        """The task's run has ended."""
+        """The task's run has ended, or did not come to start."""
+        ...
+
+    def generation(self, job: str, places: Sequence[TopicPartition]) -> int:
+        """The job's newest generation that the sink knows of, by those partitions; 0 where it knows none."""
         ...
 
     def committed(self, task: TaskId, batch_id: int) -> CommittedBatch | None: ...
@@ -193,6 +197,11 @@ class LogBus:
     def close(self, task: TaskId, fence: Fence) -> None:
         """The log keeps nothing open."""
 
+    def generation(self, job: str, places: Sequence[TopicPartition]) -> int:
+        tasks = [str(TaskId(job, index)) for index in range(len(places))]  # each has a partition at least
+        batches = [self.topics.committed(task) for task in tasks]
+        return max((batch.fence.generation for batch in batches if batch is not None), default=0)
+
     def committed(self, task: TaskId, batch_id: int) -> CommittedBatch | None:
         return self.topics.committed(str(task), batch_id)
 
@@ -208,6 +217,16 @@ class LogBus:
         files = [file for message in messages if (file := json.loads(message)["file"])]
         if files:
             self.topics.discard(files)
+
+
+def renumbered(held: CommittedBatch, replay: BatchCommit) -> CommittedBatch:
+    """The newest batch of a sink that keeps no other, by the numbers of a checkpoint that lost its tail and does all that
+    was lost as one batch. Where the newest one took no records it comes again after that, and is known by its number.
+    """
+    if dict(replay.start) == dict(replay.end):
+        return held
+    took_none = dict(held.start) == dict(held.end)
+    return replace(held, batch_id=min(held.batch_id, replay.batch_id + (1 if took_none else 0)))
 
 
 def lost_records(place: TopicPartition, at: int, begin: int) -> MissingError:

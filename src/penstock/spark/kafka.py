@@ -144,6 +144,9 @@ class KafkaBus:
     def close(self, task: TaskId, fence: Fence) -> None:
         """Producers are the executors' own."""
 
+    def generation(self, job: str, places: Sequence[TopicPartition]) -> int:
+        return 0
+
     def committed(self, task: TaskId, batch_id: int) -> CommittedBatch | None:
         return None
 

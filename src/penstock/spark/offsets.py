@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 from penstock.model.errors import ConflictError
 
@@ -40,6 +41,22 @@ def load_offsets(stream: StreamId, text: str) -> dict[int, int]:
             f"{str(stream)!r}; put its inputs back in the old order, or start it anew: `penstock reset {stream.job}`."
         )
     return {int(p): int(at) for p, at in held["offsets"].items()}
+
+
+def newest_batch(folder: Path) -> int:
+    """The highest batch number in a checkpoint's folder (`offsets`, `commits`); -1 when it holds none."""
+    try:
+        return max((int(p.name) for p in folder.iterdir() if p.name.isdigit()), default=-1)
+    except FileNotFoundError:
+        return -1
+
+
+def batch_ends(checkpoint: Path, batch_id: int) -> list[str]:
+    """Where a batch ends in each source that has begun, as Spark's checkpoint holds it: two lines, then one per source, in
+    the order of its plan, also of sources that are no topics.
+    """
+    lines = (checkpoint / "offsets" / str(batch_id)).read_text().splitlines()[2:]
+    return [line for line in lines if line != "-"]
 
 
 def check_forward(stream: StreamId, start: Mapping[int, int], end: Mapping[int, int]) -> None:

@@ -2,8 +2,9 @@
 
 Rules, each learned from a failure:
 - a generation's first offsets are written once, before its first start, and always answered from there;
-- a start that the sink has a record for is answered with the recorded end, so that a lost checkpoint tail plans the
-  same batch again (a sink that keeps the newest batch only: all of them as one, which it knows by its end);
+- a batch that the sink has a record for is answered with the recorded end, all its streams by one record, so that a lost
+  checkpoint tail plans the same batch again (a sink that keeps the newest batch only: all of them as one, which it knows
+  by its end);
 - all reads of one topic in a batch get one end;
 - two plans of the same batch (a job that writes several topics reads twice) are one plan;
 - a frozen planner makes no new batch: it says `Drained`, and the query ends at a clean edge.
@@ -22,7 +23,7 @@ from penstock.model.errors import ConflictError, PenstockError
 from penstock.model.ids import Fence, TaskId, TopicPartition
 from penstock.model.jobs import JobSpec
 from penstock.model.records import BatchCommit, CommittedBatch, OffsetRange, Record
-from penstock.spark.bus import Bus, Reading, read_dead_letters
+from penstock.spark.bus import Bus, Reading, read_dead_letters, renumbered
 from penstock.spark.hub import run_name, stream_name
 from penstock.spark.offsets import StreamId, check_forward, dump_offsets, load_offsets
 
@@ -85,6 +86,8 @@ class TaskStart:
     newest: CommittedBatch | None
     until: Mapping[TopicPartition, int] = field(default_factory=dict[TopicPartition, int])
     """Where partitions end for a run that works through what is there; elsewhere as they end when it begins."""
+    next_batch: int = 0
+    """The number of the batch that Spark plans next, by its checkpoint."""
 
 
 class TaskPlanner:
@@ -106,6 +109,9 @@ class TaskPlanner:
         self._round: dict[str, _TopicRound] = {}
         self._plans: dict[int, tuple[str, str, str]] = {}
         self._newest, self._until = start.newest, start.until
+        self._next_batch = start.next_batch
+        self._recalled: dict[int, bool] = {}
+        """Streams that were told their recorded end of the next batch, and whether it moves them."""
         self._position: dict[TopicPartition, int] = self._begun()
         """How far each partition is planned."""
         self._planned: dict[int, dict[TopicPartition, tuple[int, int]]] = {}
@@ -124,22 +130,21 @@ class TaskPlanner:
 
     # -- the sink's own record -------------------------------------------------------------------------------------
 
-    def _recorded_end(self, topic: str, start: Mapping[int, int]) -> dict[int, int] | None:
-        """The end of the committed batch that began here, when Spark's checkpoint has forgotten it."""
+    def _recorded_end(self, stream: int, start: Mapping[int, int]) -> dict[int, int] | None:
+        """The end of the batch at hand as it was committed, when Spark's checkpoint has forgotten it."""
         newest = self._newest
-        if newest is None or newest.fence.generation != self.layout.fence.generation:
+        if newest is None or not self._same_generation() or self._next_batch > newest.batch_id:
             return None
-        if all(newest.end.get(TopicPartition(topic, p), at) <= at for p, at in start.items()):
-            return None
-        batch: CommittedBatch | None = newest
-        while batch is not None:
-            if all(batch.start.get(TopicPartition(topic, p)) == at for p, at in start.items()):
-                return {p: batch.end[TopicPartition(topic, p)] for p in start}
-            batch = self._bus.committed(self.layout.task, batch.batch_id - 1) if batch.batch_id else None
-        if not self._bus.keeps_batches and all(
-            newest.end[TopicPartition(topic, p)] >= at for p, at in start.items()
-        ):
-            return {p: newest.end[TopicPartition(topic, p)] for p in start}
+        if len(self._recalled) == len(self.layout.streams) and not any(self._recalled.values()):
+            return None  # it was committed without new records, and Spark makes no such batch now
+        keeps, topic = self._bus.keeps_batches, self.layout.streams[stream].topic
+        batch = self._bus.committed(self.layout.task, self._next_batch) if keeps else newest
+        if batch is not None and batch.fence.generation == self.layout.fence.generation:
+            begin = {p: batch.start.get(TopicPartition(topic, p), at) for p, at in start.items()}
+            end = {p: batch.end.get(TopicPartition(topic, p), at) for p, at in start.items()}
+            if begin == start or (not keeps and all(end[p] >= at for p, at in start.items())):
+                self._recalled[stream] = end != start
+                return end
         raise ConflictError(
             f"Task {self.layout.task}: its checkpoint stands at offsets that its sink holds no batch for; "
             f"the checkpoint was copied or restored, so start the job anew: `penstock reset {self.layout.job.name}`."
@@ -161,7 +166,7 @@ class TaskPlanner:
         identity = self.layout.streams[stream]
         at = load_offsets(identity, start)
         with self._lock:
-            known = self._recorded_end(identity.topic, at)
+            known = self._recorded_end(stream, at)
             if known is not None:
                 return dump_offsets(identity, known)
             if self.frozen:
@@ -296,8 +301,12 @@ class TaskPlanner:
                 self._written.popitem(last=False)
             self._plans.clear()
             self._planned.clear()
+            self._next_batch = batch_id + 1
+            self._recalled.clear()
             if not done.duplicate:
                 self._newest = CommittedBatch(commit.producer, commit.fence, batch_id, start, end)
+            elif self._newest is not None and not self._bus.keeps_batches:
+                self._newest = renumbered(self._newest, commit)
 
     def wait_for_commit(self) -> None:
         """Until no commit is in flight."""

@@ -20,10 +20,19 @@ from penstock.spark.assigned import AssignedPlanner
 from penstock.spark.bus import Bus, lost_records
 from penstock.spark.frames import JobCode, analyse
 from penstock.spark.hub import PlannerHub
-from penstock.spark.layout import JobLayout, initial_offsets, open_layout, sweep, tasks_before
-from penstock.spark.offsets import StreamId
+from penstock.spark.layout import (
+    JobLayout,
+    goes_on,
+    has_checkpoints,
+    initial_offsets,
+    open_layout,
+    sweep,
+    what_differs,
+)
+from penstock.spark.offsets import StreamId, newest_batch
 from penstock.spark.planner import TaskLayout, TaskPlanner, TaskStart
 from penstock.spark.slots import Slot, staggered
+from penstock.spark.spark_sinks import noted_path
 from penstock.spark.state_files import sweep_state
 from penstock.spark.stateful import keeps_state
 from penstock.spark.task import Task, TaskPlace
@@ -91,42 +100,71 @@ def partitions_of_task(code: JobCode, bus: Bus, index: int, count: int) -> tuple
 
 
 def check_tasks(job: HostedJob, checkpoints: Path) -> None:
-    """Another number of tasks is refused where state lies by task."""
-    before = tasks_before(checkpoints, job.name)
-    if before and before != len(job.slots) and keeps_state(analyse(job.session, job.code)):
+    """Refuse what would begin with batch 0 where state would be lost, or where Spark's file sink would skip batches."""
+    _check_state(job, checkpoints)
+    sinks = [] if goes_on(checkpoints, job.name, len(job.slots), _shape(job)) else job.code.spec.outputs
+    for path in [noted_path(job.session, o.sink) for o in sinks if o.sink is not None]:
+        if path:
+            raise ConflictError(
+                f"Job {job.name!r} begins with a new checkpoint, and its sink's path {path!r} holds the batches of an "
+                "older one, by whose numbers Spark would skip the first of this one without a word; give it another path."
+            )
+
+
+def _check_state(job: HostedJob, checkpoints: Path) -> None:
+    differs = what_differs(checkpoints, job.name, len(job.slots), _shape(job))
+    if differs and _has_worked(job, checkpoints) and keeps_state(analyse(job.session, job.code)):
         raise ConflictError(
-            f"Job {job.name!r} keeps state in {before} tasks and cannot run in {len(job.slots)}: "
-            f"its state would be lost; set tasks = {before}, or start it anew with `penstock reset {job.name}`."
+            f"Job {job.name!r} keeps state, which would be lost: {differs}; bring back how it was, or start it anew "
+            f"with `penstock reset {job.name}`."
         )
+
+
+def _has_worked(job: HostedJob, checkpoints: Path) -> bool:
+    """Whether it has committed a batch, as far as its checkpoints or its topics know."""
+    if has_checkpoints(checkpoints, job.name):
+        return True
+    done = job.bus.topics.progress(job.name, job.code.spec.input_topics)
+    begin = job.bus.topics.begin_offsets(job.code.spec.input_topics) if done else {}
+    return any(at > begin.get(place, 0) for place, at in done.items())
 
 
 def make_task(
     job: HostedJob, slot: Slot, hub: PlannerHub, checkpoints: Path, until: Mapping[TopicPartition, int]
 ) -> Task:
     """The next run of a task, not started yet. `until`: where the inputs end for a job that works through them."""
-    spec = job.code.spec
-    layout = open_layout(checkpoints, spec.name, len(job.slots), _shape(job))
+    places = [place for each in job.slots for place in each.partitions]
+    layout = open_layout(
+        checkpoints, job.name, len(job.slots), _shape(job), lambda: job.bus.generation(job.name, places)
+    )
     task_layout = _task_layout(job, slot, layout)
     # Fence first: where a new generation begins is read only when no older run can commit any more.
     newest = job.bus.open(slot.id, task_layout.fence, slot.partitions)
-    initial = initial_offsets(layout, slot.id.index, lambda: _live(job, slot))
-    start = TaskStart(initial, newest, dict(until))
-    checkpoint = layout.checkpoint(slot.id.index)
-    sweep(checkpoint)
-    if slot.task is None:  # what was left over is of another process
-        sweep_state(checkpoint, time.time())
+    try:
+        initial = initial_offsets(layout, slot.id.index, lambda: _live(job, slot))
+        checkpoint = layout.checkpoint(slot.id.index)
+        sweep(checkpoint)
+        if slot.task is None:  # what was left over is of another process
+            sweep_state(checkpoint, time.time())
+        start = TaskStart(initial, newest, dict(until), newest_batch(checkpoint / "offsets") + 1)
+        planner = _planner(job, slot, task_layout, start, checkpoint)
+        interval = staggered(job.code.spec.options.interval_seconds, slot.rank)
+        place = TaskPlace(hub, job.session, checkpoint, interval, job.available_now)
+        return Task(job.code, job.bus, planner, place)
+    except BaseException:
+        job.bus.close(slot.id, task_layout.fence)
+        raise
 
+
+def _planner(
+    job: HostedJob, slot: Slot, layout: TaskLayout, start: TaskStart, checkpoint: Path
+) -> TaskPlanner:
     def limit(threads: int) -> int | None:
         return limit_records(slot.admission, threads)
 
     if job.bus.spark_plans:
-        planner: TaskPlanner = AssignedPlanner(task_layout, job.bus, start, limit, checkpoint)
-    else:
-        planner = TaskPlanner(task_layout, job.bus, start, limit)
-    interval = staggered(spec.options.interval_seconds, slot.rank)
-    return Task(
-        job.code, job.bus, planner, TaskPlace(hub, job.session, checkpoint, interval, job.available_now)
-    )
+        return AssignedPlanner(layout, job.bus, start, limit, checkpoint)
+    return TaskPlanner(layout, job.bus, start, limit)
 
 
 def _task_layout(job: HostedJob, slot: Slot, layout: JobLayout) -> TaskLayout:

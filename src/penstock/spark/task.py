@@ -33,6 +33,7 @@ from penstock.spark.frames import (
     reject_to,
 )
 from penstock.spark.hub import PlannerHub
+from penstock.spark.offsets import newest_batch
 from penstock.spark.planner import Drained, TaskPlanner
 from penstock.spark.session import jvm
 
@@ -192,14 +193,14 @@ class Task:
 
     def at_edge(self) -> bool:
         """Every batch that Spark began is committed in its checkpoint."""
-        return _newest(self._place.checkpoint / "offsets") == self._committed()
+        return newest_batch(self._place.checkpoint / "offsets") == self._committed()
 
     def moved(self) -> bool:
         """It has committed a batch."""
         return self._committed() > self._found
 
     def _committed(self) -> int:
-        return _newest(self._place.checkpoint / "commits")
+        return newest_batch(self._place.checkpoint / "commits")
 
     def stop(self) -> None:
         """Stop at once; a batch in flight is replayed at the next start."""
@@ -207,6 +208,11 @@ class Task:
             if self._query is not None and self._query.isActive:
                 self._query.stop()
             self.state = next_state(self.state, "stop")
+            self._close()
+
+    def close(self) -> None:
+        """It is not started after all: what its bus opened for it is let go."""
+        if self.state == "new":
             self._close()
 
     def _close(self) -> None:
@@ -228,11 +234,3 @@ def _exception(query: StreamingQuery) -> BaseException | None:
         return query.exception()
     except Exception as error:  # noqa: BLE001  the JVM died: py4j raises one of several kinds
         return PenstockError(f"Spark's JVM is gone ({type(error).__name__}).")
-
-
-def _newest(folder: Path) -> int:
-    """The highest batch id in a checkpoint's folder; -1 when it holds none."""
-    try:
-        return max((int(p.name) for p in folder.iterdir() if p.name.isdigit()), default=-1)
-    except FileNotFoundError:
-        return -1

@@ -17,7 +17,7 @@ import base64
 import json
 import time
 from collections.abc import Generator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
@@ -30,7 +30,7 @@ from penstock.model.ids import Fence, TaskId, TopicPartition
 from penstock.model.jobs import JobSpec
 from penstock.model.records import BatchCommit, CommittedBatch, Record
 from penstock.ports.topics import MarkedTopics
-from penstock.spark.bus import Committed, SinkTask
+from penstock.spark.bus import Committed, SinkTask, renumbered
 from penstock.spark.hub import run_name
 from penstock.spark.kafka import KafkaBus, written
 from penstock.spark.session import jvm
@@ -145,9 +145,27 @@ class TransactionalBus(KafkaBus):
         self, task: TaskId, fence: Fence, places: Sequence[TopicPartition] = ()
     ) -> CommittedBatch | None:
         seen = self._marks(places, stable=False)
-        _check_newest(
-            task, fence, seen
-        )  # before anything is taken over: an older run must not disturb a newer one
+        # Before anything is taken over: an older run must not disturb a newer one.
+        _check_newest(task, fence, seen)
+        run = run_name(task, fence)
+        try:
+            newest = self._take_over(task, fence, places, seen)
+        except BaseException:
+            with suppress(Exception):  # what stopped the start is what is told
+                self._machine.close(run)
+            raise
+        self._runs[run] = _Run(task, fence, newest)
+        self._newest_run[task] = run
+        return newest
+
+    def _take_over(
+        self,
+        task: TaskId,
+        fence: Fence,
+        places: Sequence[TopicPartition],
+        seen: Mapping[TopicPartition, Mark],
+    ) -> CommittedBatch | None:
+        """Refuse older runs at the broker, then sign the marker as they left it."""
         run, id_ = run_name(task, fence), _transactional_id(str(task), fence.generation)
         with self._errors_in_words(task):
             self._machine.open(run, id_, self._client_settings())
@@ -161,9 +179,11 @@ class TransactionalBus(KafkaBus):
         with self._errors_in_words(task):
             self._machine.mark(run, self._job.name, _entries(signed))
             self._machine.commit(run)
-        self._runs[run] = _Run(task, fence, newest_of(str(task), fence, signed))
-        self._newest_run[task] = run
-        return self._runs[run].newest
+        return newest_of(str(task), fence, signed)
+
+    def generation(self, job: str, places: Sequence[TopicPartition]) -> int:
+        marks = self._marks(places, stable=False).values()
+        return max((mark.fence.generation for mark in marks), default=0)
 
     def close(self, task: TaskId, fence: Fence) -> None:
         if self._runs.pop(run_name(task, fence), None) is not None:
@@ -181,7 +201,8 @@ class TransactionalBus(KafkaBus):
             raise FencedError(
                 f"Task {commit.producer}, {commit.fence}, has ended here; it may not write any more."
             )
-        if is_known(run.newest, commit):
+        if run.newest is not None and is_known(run.newest, commit):
+            run.newest = renumbered(run.newest, commit)
             return written((), duplicate=True)
         marks = {
             place: Mark(end, commit.producer, commit.fence, commit.batch_id, commit.start[place])

@@ -45,6 +45,18 @@ def test_a_sound_pipeline_has_no_problem() -> None:
     assert problems([A], [job(writes=(), outputs=(Output(sink=SinkSpec(format="noop")),))]) == []
 
 
+def test_tasks_share_a_sink_only_where_it_knows_them_apart() -> None:
+    two, several = JobOptions(tasks=2, threads=2), topic("a", partitions=4)
+
+    def found(sink: SinkSpec, options: JobOptions) -> list[SpecError]:
+        return problems([several], [job(writes=(), outputs=(Output(sink=sink),), options=options)])
+
+    by_spark, by_owner = SinkSpec(format="parquet"), SinkSpec(format="foreach_batch", function=True)
+    assert [(e.field, e.value) for e in found(by_spark, two)] == [("tasks", 2)]
+    assert "one parquet sink" in str(found(by_spark, two)[0])
+    assert found(by_spark, JobOptions(threads=2)) == [] and found(by_owner, two) == []
+
+
 @pytest.mark.parametrize(
     ("topics", "jobs", "field", "words"),
     [

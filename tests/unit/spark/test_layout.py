@@ -7,7 +7,15 @@ from pathlib import Path
 import pytest
 
 from penstock.model.ids import TopicPartition
-from penstock.spark.layout import initial_offsets, open_layout, sweep, tasks_before, write_durably
+from penstock.spark.layout import (
+    begin_anew,
+    goes_on,
+    initial_offsets,
+    open_layout,
+    sweep,
+    what_differs,
+    write_durably,
+)
 
 PLACE = TopicPartition("in", 0)
 
@@ -17,8 +25,61 @@ def test_a_run_is_a_new_epoch_and_another_shape_a_new_generation(tmp_path: Path)
     made = [open_layout(tmp_path, "copy", tasks, shape) for tasks, shape in runs]
     assert [(m.generation, m.epoch) for m in made] == [(1, 1), (1, 2), (2, 1), (2, 2), (3, 1)]
     assert made[-1].checkpoint(1) == tmp_path / "copy" / "g3" / "1"
-    assert tasks_before(tmp_path, "copy") == 2
-    assert tasks_before(tmp_path, "other") == 0
+
+
+@pytest.mark.parametrize(
+    ("tasks", "partitions", "words"),
+    [
+        (1, {"a": 2}, ""),
+        (3, {"a": 2}, "keeps state in 1 tasks and cannot run in 3"),
+        (1, {"a": 2, "b": 1}, "topic 'b' is new among its inputs"),
+        (1, {"b": 2}, "topic 'a' is no input of it any more"),
+        (1, {"a": 4}, "topic 'a' had 2 partitions and has 4 now"),
+    ],
+)
+def test_why_a_job_cannot_go_on_is_told_until_it_is_started_anew(
+    tmp_path: Path, tasks: int, partitions: dict[str, int], words: str
+) -> None:
+    initial_offsets(open_layout(tmp_path, "copy", 1, {"a": 2}), 0, lambda: {PLACE: 7})
+    found = what_differs(tmp_path, "copy", tasks, partitions)
+    assert words in found and bool(found) == bool(words)
+    begin_anew(tmp_path, "copy")
+    assert what_differs(tmp_path, "copy", tasks, partitions) == ""
+    anew = open_layout(
+        tmp_path, "copy", tasks, partitions
+    )  # and its topics do not answer: it has not begun yet
+    assert what_differs(tmp_path, "copy", tasks + 1, partitions) == ""
+    initial_offsets(anew, 0, lambda: {PLACE: 7})
+    assert "tasks" in what_differs(tmp_path, "copy", tasks + 1, partitions)
+
+
+@pytest.mark.parametrize("lost", ["layout.json", "g1"])
+def test_a_loss_of_what_is_kept_here_is_told(tmp_path: Path, lost: str) -> None:
+    layout = open_layout(tmp_path, "copy", 1, {"a": 2})
+    initial_offsets(layout, 0, lambda: {PLACE: 7})
+    assert what_differs(tmp_path, "copy", 1, {"a": 2}) == ""
+    (tmp_path / "copy" / lost).rename(tmp_path / "away")
+    assert lost in what_differs(tmp_path, "copy", 1, {"a": 2})
+    begin_anew(tmp_path, "copy")
+    assert what_differs(tmp_path, "copy", 1, {"a": 2}) == ""
+
+
+def test_a_lost_layout_begins_above_what_its_sink_and_its_folder_know(tmp_path: Path) -> None:
+    assert open_layout(tmp_path, "by-sink", 1, {"a": 2}, lambda: 4).generation == 5
+    assert open_layout(tmp_path, "by-sink", 1, {"a": 2}, lambda: 9).generation == 5
+    (tmp_path / "by-folder" / "g7" / "0").mkdir(parents=True)
+    assert open_layout(tmp_path, "by-folder", 1, {"a": 2}, lambda: 4).generation == 8
+
+
+def test_a_run_goes_on_where_its_own_generation_has_a_checkpoint(tmp_path: Path) -> None:
+    offsets = open_layout(tmp_path, "copy", 1, {"a": 2}).checkpoint(0) / "offsets"
+    offsets.mkdir(parents=True)
+    assert not goes_on(tmp_path, "copy", 1, {"a": 2})
+    (offsets / "0").touch()
+    assert goes_on(tmp_path, "copy", 1, {"a": 2})
+    assert not goes_on(tmp_path, "copy", 1, {"a": 4})
+    begin_anew(tmp_path, "copy")
+    assert not goes_on(tmp_path, "copy", 1, {"a": 2})
 
 
 def test_a_generations_first_offsets_are_written_once(tmp_path: Path) -> None:

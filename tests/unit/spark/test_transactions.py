@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+from typing import Any
+
 import pytest
 
-from penstock.model.errors import ConflictError
-from penstock.model.ids import Fence, TopicPartition
+from penstock.model.errors import ConflictError, EnvironmentProblem, FencedError
+from penstock.model.ids import Fence, TaskId, TopicPartition
+from penstock.model.jobs import Input, JobSpec, Output
 from penstock.model.records import BatchCommit, CommittedBatch
-from penstock.spark.transactions import Mark, is_known, newest_of, read_mark
+from penstock.spark.kafka import KafkaBus
+from penstock.spark.transactions import Mark, TransactionalBus, is_known, newest_of, read_mark
 
 A, B = TopicPartition("in", 0), TopicPartition("in", 1)
 FENCE = Fence(2, 5)
@@ -73,3 +78,66 @@ def test_a_batch_that_fits_nowhere_is_refused(start: tuple[int, int], end: tuple
 
 def test_the_first_batch_is_new() -> None:
     assert not is_known(None, batch(0, (0, 0), (5, 5)))
+
+
+class Machine:
+    """The producers that are open, in place of the Java side; told to fail at a step."""
+
+    def __init__(self, fails_at: str) -> None:
+        self.fails_at, self.opened, self.closed = fails_at, list[str](), list[str]()
+
+    def open(self, run: str, id_: str, client: str) -> None:
+        self.opened.append(run)
+
+    def close(self, run: str) -> None:
+        self.closed.append(run)
+
+    def mark(self, run: str, group: str, entries: str) -> None:
+        self._step("mark")
+
+    def commit(self, run: str) -> None:
+        self._step("commit")
+
+    def _step(self, name: str) -> None:
+        if self.fails_at == name:
+            raise EnvironmentProblem(f"the broker went away at {name}.")
+
+
+def bus_over(machine: Machine, *marks: dict[TopicPartition, tuple[int, str]]) -> TransactionalBus:
+    """A bus whose marks are answered so, one after the other."""
+    answers = iter(marks)
+    topics: Any = SimpleNamespace(
+        marked_progress=lambda *_, **__: next(answers), begin_offsets=lambda names: {A: 0, B: 0}
+    )
+    session: Any = SimpleNamespace(
+        sparkContext=SimpleNamespace(
+            _jvm=SimpleNamespace(penstock=SimpleNamespace(KafkaTransactions=machine))
+        )
+    )
+    job = JobSpec(name="copy", inputs=(Input(topic="in", view="in"),), outputs=(Output(topic="out"),))
+    return TransactionalBus(KafkaBus(topics, {}), session, job)
+
+
+@pytest.mark.parametrize(
+    ("fails_at", "fence_found", "error"),
+    [
+        ("mark", FENCE, EnvironmentProblem),
+        ("commit", FENCE, EnvironmentProblem),
+        ("", Fence(9, 1), FencedError),
+    ],
+)
+def test_a_run_that_cannot_take_over_leaves_no_producer(
+    fails_at: str, fence_found: Fence, error: type[Exception]
+) -> None:
+    machine = Machine(fails_at)
+    found = mark(5, 0, fence=fence_found)
+    bus = bus_over(machine, {}, {A: (found.end, found.note())})
+    with pytest.raises(error):
+        bus.open(TaskId("copy", 0), FENCE, [A, B])
+    assert machine.opened == machine.closed and len(machine.opened) == 1
+
+
+def test_the_newest_generation_is_known_by_the_marks() -> None:
+    found = {A: (5, mark(5, 0, fence=Fence(4, 2)).note()), B: (3, "someone's own note")}
+    assert bus_over(Machine(""), found).generation("copy", [A, B]) == 4
+    assert bus_over(Machine(""), {}).generation("copy", [A, B]) == 0
