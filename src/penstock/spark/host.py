@@ -20,7 +20,7 @@ from pyspark.sql import SparkSession
 from penstock.core.jobs.passes import FRUITLESS_STARTS, begins_again, is_hopeless, was_last
 from penstock.core.jobs.task_lifecycle import TaskState
 from penstock.core.sizing.admission import observe_batch
-from penstock.model.errors import EnvironmentProblem, PenstockError
+from penstock.model.errors import EnvironmentProblem, FencedError, PenstockError
 from penstock.model.ids import TaskId, TopicPartition
 from penstock.model.observations import BatchSample, PartitionSample
 from penstock.model.status import JobState, RunEvent
@@ -190,6 +190,7 @@ class Host:
             return []
         slot.told = state
         if state == "stopped":
+            slot.restarts.passed()
             slot.over = slot.passes and was_last(feeders_of(job, self._jobs), slot.ended_before)
             slot.again_at = now + job.code.spec.options.interval_seconds
         if state not in ("failed", "fenced"):
@@ -224,6 +225,10 @@ class Host:
         slot.restarts_total += 1 if told else 0
         try:
             self._start(job, slot)
+        except FencedError as error:  # each further try would raise its own epoch, and overtake the newer run
+            with self._lock:
+                slot.fence_off()
+            return [RunEvent(now, "fenced", f"{slot.id} fenced: {with_full_stop(str(error))}", job.name)]
         except Exception as error:  # noqa: BLE001  whatever the owner's code or Spark raises: it is tried again
             reason = str(error) if isinstance(error, PenstockError) else f"{type(error).__name__}: {error}"
             text = f"{slot.id} did not start: {with_full_stop(reason.splitlines()[0])}"
@@ -246,7 +251,7 @@ class Host:
         with self._lock:
             for sample, ends in found:
                 self._note(sample, ends, now)
-            partitions = [p for job in jobs for p in _positions(job, now)]
+            partitions = [p for job in jobs for p in positions_of(job, now)]
             return Measured(tuple(sample for sample, _ in found), tuple(partitions), container)
 
     def _note(self, sample: BatchSample, ends: Mapping[TopicPartition, int], now: float) -> None:
@@ -361,9 +366,11 @@ class Host:
                 self._first_ends.clear()  # who comes next begins a new round
 
 
-def _positions(job: HostedJob, now: float) -> list[PartitionSample]:
+def positions_of(job: HostedJob, now: float) -> list[PartitionSample]:
+    """Where a job stands; nothing of a partition whose end is not known yet, which would look like one at 0."""
     return [
-        PartitionSample(job.name, place, now, job.ends.get(place, 0), slot.committed.get(place, 0))
+        PartitionSample(job.name, place, now, job.ends[place], slot.committed.get(place, 0))
         for slot in job.slots
         for place in slot.partitions
+        if place in job.ends
     ]

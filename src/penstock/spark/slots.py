@@ -33,8 +33,13 @@ class Restarts:
 
     def works(self, now: float) -> None:
         """Note a batch that its run has committed."""
+        self.fruitless = 0
         if self._works_since is None:
             self._works_since = now
+
+    def passed(self) -> None:
+        """Note a pass that came to its end."""
+        self.fruitless = 0
 
     def failed(self, now: float, *, moved: bool = False) -> float:
         """Note a failure, of a run that committed a batch (`moved`) or none; seconds to wait."""
@@ -69,6 +74,8 @@ class Slot:
     """Jobs that had ended when its newest pass began."""
     over: bool = False
     """It has worked through everything, was given up or is fenced."""
+    for_good: JobState | None = None
+    """How it stands for good whatever its last run was: given up (`failed`), or fenced off as it was to start again."""
     again_at: float = 0.0
     """When its next pass may begin for a backlog alone."""
     committed: dict[TopicPartition, int] = field(default_factory=dict)
@@ -77,6 +84,8 @@ class Slot:
 
     @property
     def state(self) -> JobState:
+        if self.for_good is not None:
+            return self.for_good
         if self.retry_at is not None:
             return "restarting"
         if self.task is None or self.task.state == "new":
@@ -102,8 +111,15 @@ class Slot:
 
     def give_up(self) -> None:
         """It was to work through what is there, and cannot."""
+        self._leave("failed")
+
+    def fence_off(self) -> None:
+        """Another run of it writes now."""
+        self._leave("fenced")
+
+    def _leave(self, state: JobState) -> None:
         self.end()
-        self.over = True
+        self.over, self.for_good = True, state
 
     def note(self, sample: BatchSample, ends: Mapping[TopicPartition, int], now: float) -> None:
         """A batch of it was committed, perhaps of an earlier run."""

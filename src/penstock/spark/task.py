@@ -162,10 +162,11 @@ class Task:
         return self.state
 
     def freeze(self) -> None:
-        """Form no more batches."""
-        if self.state == "running":
-            self.state = next_state(self.state, "drain")
-            self.planner.frozen = True
+        """Form no more batches; a run that is seen to have ended meanwhile stays as it ended."""
+        with self._looking:
+            if self.state == "running":
+                self.state = next_state(self.state, "drain")
+                self.planner.frozen = True
 
     def drain(self, timeout_seconds: float, wait: Callable[[float], None] = time.sleep) -> bool:
         """Let the batch at hand commit, form no other, then stop; False when that took too long (still draining)."""

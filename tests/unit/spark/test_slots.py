@@ -51,6 +51,18 @@ def test_a_run_that_committed_a_batch_is_no_fruitless_start() -> None:
     assert counts == [0, 1, 2, 0, 1]
 
 
+def test_starts_are_counted_in_a_row_only_while_nothing_is_done_between_them() -> None:
+    restarts = Restarts()
+    for _ in range(2):
+        restarts.failed(0.0)
+    restarts.passed()
+    restarts.failed(1.0)
+    assert restarts.fruitless == 1
+    restarts.works(2.0)
+    restarts.failed(3.0)
+    assert restarts.fruitless == 1
+
+
 def run(epoch: int, state: TaskState = "running") -> Any:
     """A run of a task as its slot sees it."""
     fence = SimpleNamespace(epoch=epoch)
@@ -95,6 +107,21 @@ def test_a_failure_that_nobody_noticed_yet_is_not_the_end() -> None:
     assert slot.state == "restarting"
     slot.give_up()
     assert (slot.state, slot.over) == ("failed", True)
+
+
+def test_a_job_that_is_given_up_after_a_clean_pass_has_failed() -> None:
+    slot = Slot(TaskId("copy", 0), (), 0, passes=True)
+    slot.begin(run(epoch=1, state="stopped"))
+    slot.give_up()
+    assert (slot.state, slot.over, slot.ending) == ("failed", True, True)
+
+
+def test_a_task_that_is_fenced_off_as_it_starts_stays_fenced() -> None:
+    slot = Slot(TaskId("copy", 0), (), 0)
+    slot.begin(run(epoch=1, state="failed"))
+    slot.retry_at = 5.0
+    slot.fence_off()
+    assert (slot.state, slot.retry_at, slot.over) == ("fenced", None, True)
 
 
 class Run:
@@ -158,6 +185,7 @@ class Planner:
     def __init__(self) -> None:
         self.layout = SimpleNamespace(task=TaskId("copy", 0), run="copy-0@1.1", fence=None)
         self.error: BaseException | None = None
+        self.frozen = False
         self.committed = threading.Event()
 
     def wait_for_commit(self) -> None:
@@ -186,6 +214,32 @@ def test_nobody_sees_a_run_between_its_query_and_its_own_end() -> None:
     stopping.join(10.0)
     looking.join(10.0)
     assert (task.state, task.failure) == ("stopped", None)
+
+
+def test_a_run_that_ends_as_it_is_frozen_stays_as_it_ended() -> None:
+    planner, query = Planner(), Query()
+    planner.committed.set()
+    asked, go = threading.Event(), threading.Event()
+
+    def exception() -> BaseException:
+        asked.set()
+        assert go.wait(10.0)
+        return RuntimeError("a disk is full")
+
+    query.isActive, query.exception = False, exception
+    task = task_with(planner, lambda *_: None)
+    task.code = cast("Any", SimpleNamespace(folder=""))
+    task.state, task._query = "running", cast("Any", query)
+    threads = [threading.Thread(target=task.look), threading.Thread(target=task.freeze)]
+    threads[0].start()
+    assert asked.wait(10.0)
+    threads[1].start()
+    threads[1].join(0.05)
+    assert (task.state, planner.frozen) == ("running", False), "it waits until it is seen how the run stands"
+    go.set()
+    for thread in threads:
+        thread.join(10.0)
+    assert (task.state, planner.frozen) == ("failed", False)
 
 
 def test_a_commit_in_flight_ends_before_the_bus_is_closed_for_its_run() -> None:
