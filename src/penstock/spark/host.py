@@ -34,7 +34,7 @@ from penstock.spark.planner import TaskPlanner
 from penstock.spark.probe import Probe
 from penstock.spark.reach import CHECK_SECONDS, misplaced_log, misplaced_state
 from penstock.spark.session import jvm, trouble_of
-from penstock.spark.slots import JOIN_SECONDS, Slot, drain_tasks, share_evenly
+from penstock.spark.slots import JOIN_SECONDS, Slot, drain_tasks, share_evenly, stop_tasks
 from penstock.spark.starting import (
     HostedJob,
     check_tasks,
@@ -349,9 +349,8 @@ class Host:
         if trouble_of(self._session):
             return
         self._wait_for_start(JOIN_SECONDS)
-        for slot in slots:
-            if slot.task is not None and slot.task.state in ("running", "draining"):
-                slot.task.stop()
+        tasks = [slot.task for slot in slots if slot.task is not None]
+        stop_tasks([task for task in tasks if task.state in ("running", "draining")])
 
     def trouble(self) -> str:
         """Why nothing can run here any more, in a sentence; empty while it can."""

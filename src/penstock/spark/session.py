@@ -28,6 +28,8 @@ from penstock.spark.refusals import quieten_spark
 _users: dict[int, int] = {}
 """Who uses each session of this process: tests share one."""
 
+STOP_SECONDS = 20
+"""How long Spark waits for a query's thread that is to stop: the owner's own function may be deaf to interrupts."""
 PLUGIN, LISTENER = "penstock.PenstockPlugin", "penstock.Probe"
 CHECKPOINTS = "penstock.LocalCheckpoints"
 ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
@@ -178,6 +180,7 @@ def _conf(settings: ContainerSettings) -> dict[str, str]:
         "spark.sql.streaming.checkpoint.fileChecksum.enabled": "false",
         "spark.sql.streaming.numRecentProgressUpdates": "10",
         "spark.sql.streaming.metricsEnabled": "false",
+        "spark.sql.streaming.stopTimeout": f"{STOP_SECONDS}s",
         "spark.sql.ui.retainedExecutions": "1",
         "spark.ui.retainedJobs": "10",
         "spark.ui.retainedStages": "10",

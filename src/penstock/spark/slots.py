@@ -6,7 +6,9 @@ Knows neither topics nor how a run is made.
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 from penstock.core.jobs.task_lifecycle import TaskState, backoff_seconds
@@ -14,6 +16,7 @@ from penstock.core.sizing.admission import Admission
 from penstock.model.ids import TaskId, TopicPartition
 from penstock.model.observations import BatchSample
 from penstock.model.status import JobState
+from penstock.spark.session import STOP_SECONDS
 from penstock.spark.task import Task
 
 JOIN_SECONDS = 5.0
@@ -138,11 +141,25 @@ def drain_tasks(tasks: Sequence[Task], timeout_seconds: float) -> bool:
     threads = [threading.Thread(target=task.drain, args=(timeout_seconds,), daemon=True) for task in tasks]
     for thread in threads:
         thread.start()
-    for thread, task in zip(threads, tasks, strict=True):
+    for thread in threads:
         thread.join(timeout_seconds + JOIN_SECONDS)
-        if task.state == "draining":
-            task.stop()
+    stop_tasks([task for task in tasks if task.state == "draining"])
     return all(task.ended_clean() for task in tasks)
+
+
+def stop_tasks(tasks: Sequence[Task]) -> None:
+    """Stop tasks side by side, and wait no longer than it may take: one that hangs or raises holds up no other."""
+    threads = [threading.Thread(target=_stop, args=(task,), daemon=True) for task in tasks]
+    for thread in threads:
+        thread.start()
+    deadline = time.monotonic() + STOP_SECONDS + JOIN_SECONDS
+    for thread in threads:
+        thread.join(max(0.0, deadline - time.monotonic()))
+
+
+def _stop(task: Task) -> None:
+    with suppress(Exception):  # it is stopped as far as it goes, and the JVM may be gone
+        task.stop()
 
 
 def share_evenly(threads: int, tasks: int) -> list[int]:

@@ -61,6 +61,8 @@ class Task:
         self._query: StreamingQuery | None = None
         self._found = -1
         """The newest batch that was committed before this run."""
+        self._cut_off = False
+        """Its query was stopped, and did not end."""
         self._looking = threading.Lock()
 
     @property
@@ -177,7 +179,7 @@ class Task:
                 return self.ended_clean()
             assert self._query is not None
             if not self._query.status["isTriggerActive"] and self.at_edge():
-                self._query.stop()
+                self._end_query(self._query)
                 self.look()
                 return self.ended_clean()
             wait(_POLL_SECONDS)
@@ -192,8 +194,8 @@ class Task:
         return self.state in ("drained", "stopped") and not self.at_edge()
 
     def at_edge(self) -> bool:
-        """Every batch that Spark began is committed in its checkpoint."""
-        return _newest(self._place.checkpoint / "offsets") == self._committed()
+        """Every batch that Spark began is committed in its checkpoint, and its thread begins no other."""
+        return not self._cut_off and _newest(self._place.checkpoint / "offsets") == self._committed()
 
     def moved(self) -> bool:
         """It has committed a batch."""
@@ -205,10 +207,18 @@ class Task:
     def stop(self) -> None:
         """Stop at once; a batch in flight is replayed at the next start."""
         with self._looking:
-            if self._query is not None and self._query.isActive:
-                self._query.stop()
+            if self._query is not None:
+                self._end_query(self._query)
             self.state = next_state(self.state, "stop")
             self._close()
+
+    def _end_query(self, query: StreamingQuery) -> None:
+        """Spark waits for the query's thread only so long (session.py); one that still works has not come to an edge."""
+        try:
+            if query.isActive:
+                query.stop()
+        except Exception:  # noqa: BLE001  its time is over, or the JVM is gone: nothing more can be done from here
+            self._cut_off = True
 
     def _close(self) -> None:
         """Nothing more is asked of its planner, a commit in flight ends, and only then its bus is closed."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -13,7 +14,7 @@ import pytest
 from penstock.core.jobs.task_lifecycle import TaskState
 from penstock.model.ids import TaskId, TopicPartition
 from penstock.model.observations import BatchSample
-from penstock.spark.slots import Restarts, Slot, drain_tasks, share_evenly, staggered
+from penstock.spark.slots import Restarts, Slot, drain_tasks, share_evenly, staggered, stop_tasks
 from penstock.spark.task import Task, TaskPlace
 
 
@@ -240,6 +241,33 @@ def test_a_run_that_ends_as_it_is_frozen_stays_as_it_ended() -> None:
     for thread in threads:
         thread.join(10.0)
     assert (task.state, planner.frozen) == ("failed", False)
+
+
+def test_a_query_whose_stop_takes_too_long_has_left_its_batch(tmp_path: Path) -> None:
+    planner, query = Planner(), Query()
+    planner.committed.set()
+
+    def stop() -> None:
+        query.isActive = False
+        raise TimeoutError("Stream Execution thread failed to stop within 20000 milliseconds")
+
+    query.stop = stop
+    task = task_with(planner, lambda *_: None)
+    task._place = replace(task._place, checkpoint=tmp_path)
+    task.state, task._query = "running", cast("Any", query)
+    assert task.at_edge()
+    task.stop()
+    assert (task.state, task.ended_clean(), task.stopped_inside()) == ("stopped", False, True)
+
+
+def test_a_task_that_cannot_be_stopped_holds_up_no_other() -> None:
+    class Deaf(Run):
+        def stop(self) -> None:
+            raise RuntimeError("the JVM is gone")
+
+    tasks = [Deaf("draining"), Run("draining")]
+    stop_tasks(cast("list[Task]", tasks))
+    assert [task.state for task in tasks] == ["running", "stopped"]
 
 
 def test_a_commit_in_flight_ends_before_the_bus_is_closed_for_its_run() -> None:
