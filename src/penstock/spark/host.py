@@ -20,7 +20,7 @@ from pyspark.sql import SparkSession
 from penstock.core.jobs.passes import FRUITLESS_STARTS, begins_again, is_hopeless, was_last
 from penstock.core.jobs.task_lifecycle import TaskState
 from penstock.core.sizing.admission import observe_batch
-from penstock.model.errors import EnvironmentProblem, FencedError, PenstockError
+from penstock.model.errors import EnvironmentProblem, FencedError, MissingError, PenstockError
 from penstock.model.ids import TaskId, TopicPartition
 from penstock.model.observations import BatchSample, PartitionSample
 from penstock.model.status import JobState, RunEvent
@@ -244,9 +244,7 @@ class Host:
         with self._lock:
             jobs = list(self._jobs.values())
         found = self._probe.batches(self._runs)
-        for job in jobs:
-            with suppress(PenstockError):  # its tasks say what is wrong with the topics
-                job.ends = job.bus.topics.end_offsets(job.code.spec.input_topics)
+        ask_ends(jobs)
         container = self._probe.container(self.name, now, self.slots())
         with self._lock:
             for sample, ends in found:
@@ -363,6 +361,27 @@ class Host:
             self._runs = {run: kept for run, kept in self._runs.items() if kept.layout.task.job != job}
             if not any(kept.available_now for kept in self._jobs.values()):
                 self._first_ends.clear()  # who comes next begins a new round
+
+
+def ask_ends(jobs: Sequence[HostedJob]) -> None:
+    """Where the topics that jobs read end now: one question to each broker, since one that is slow is waited for. Jobs
+    whose topics do not answer keep what is known."""
+    by_topics: dict[int, list[HostedJob]] = {}
+    for job in jobs:
+        by_topics.setdefault(id(job.bus.topics), []).append(job)
+    for group in by_topics.values():
+        names = sorted(frozenset[str]().union(*(job.reads for job in group)))
+        try:
+            ends = group[0].bus.topics.end_offsets(names)
+        except MissingError:
+            for job in group:  # a topic of one job is gone, which is none of the others' matter
+                with suppress(PenstockError):  # its tasks say what is wrong with the topics
+                    job.ends = job.bus.topics.end_offsets(job.code.spec.input_topics)
+        except PenstockError:
+            continue
+        else:
+            for job in group:
+                job.ends = {place: end for place, end in ends.items() if place.topic in job.reads}
 
 
 def positions_of(job: HostedJob, now: float) -> list[PartitionSample]:
