@@ -29,6 +29,7 @@ MANY_PARAMETERS: Mapping[str, str] = {
     "src/penstock/authoring/declare.py:topic": "one keyword per field of a topic, as its owner writes them",
     "src/penstock/interfaces/cli/explain.py:explain": "one parameter per option",
     "src/penstock/interfaces/cli/load.py:load": "one parameter per option",
+    "src/penstock/interfaces/cli/probe.py:probe": "one parameter per option",
     "src/penstock/interfaces/cli/run.py:run": "one parameter per option",
     "src/penstock/interfaces/cli/topic.py:produce": "one parameter per option",
     "src/penstock/interfaces/cli/topic.py:tail": "one parameter per option",

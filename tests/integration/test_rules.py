@@ -105,6 +105,27 @@ def test_an_older_run_is_fenced_and_ends_for_good(world: World) -> None:
     assert ids(world) == list(range(10)) and world.host.state("copy") == "fenced"
 
 
+def test_a_failed_task_whose_place_was_taken_does_not_take_it_back(world: World) -> None:
+    """Each start raises the task's epoch, so one try too many would be newer than who took over."""
+    source, target = topic("in", schema="id long", partitions=1), topic("out", schema="id long", partitions=1)
+
+    def declare() -> None:
+        @job(name="picky", reads=source, writes=target, trigger=INTERVAL)
+        def picky(rows):
+            return rows.selectExpr("cast(raise_error('never') as long) as id")
+
+    world.run(declare)
+    world.produce("in", rows(0, 1))
+    world.until(lambda: any(e.kind == "retry" for e in world.events))
+    world.bus.open(TaskId("picky", 0), Fence(1, 4))
+    world.until(lambda: any(e.kind == "fenced" for e in world.events))
+    for hours in range(1, 6):
+        world.events += world.host.tick(time.time() + hours * 3600.0)
+    assert world.host.state("picky") == "fenced"
+    assert [e.kind for e in world.events][-1] == "fenced"
+    world.bus.open(TaskId("picky", 0), Fence(1, 4))  # which still may
+
+
 def test_a_lost_checkpoint_tail_plans_the_same_batches_again(world: World) -> None:
     codes = world.run(lambda: copy_job(max_records_per_batch=100))
     world.produce("in", rows(0, 1000))

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable
 
 import pytest
 
 from integration.copying import copy_job, ids, rows
-from penstock import job, topic
+from penstock import job, sink, topic
 from penstock.spark.host import RUNS_KEPT
 from worlds import INTERVAL, World
 
@@ -112,3 +113,30 @@ def test_only_the_newest_runs_of_a_task_are_kept(world: World) -> None:
         world.events += world.host.tick(now)
     assert len(texts(world, "restarted")) == RUNS_KEPT + 2
     assert len(world.host._runs) == RUNS_KEPT
+
+
+def test_a_function_that_is_deaf_to_interrupts_does_not_hold_up_a_stop(world: World) -> None:
+    called, go = threading.Event(), threading.Event()
+    source = topic("in", schema="id long", partitions=1)
+
+    def keep(frame: object, batch_id: int) -> None:
+        called.set()
+        assert go.wait(60.0)
+
+    def declare() -> None:
+        @job(name="deaf", reads=source, writes=sink(foreach_batch=keep), trigger=INTERVAL)
+        def deaf(rows):
+            return rows
+
+    world.run(declare)
+    (task,) = world.host.tasks("deaf")
+    task._place.session.conf.set("spark.sql.streaming.stopTimeout", "1s")
+    world.produce("in", [{"id": 1}])
+    world.until(called.is_set)
+    try:
+        world.host.stop()
+        assert (task.state, task.ended_clean(), task.stopped_inside()) == ("stopped", False, True)
+    finally:
+        go.set()
+    assert task._query is not None
+    task._query.awaitTermination(30)

@@ -21,7 +21,7 @@ from penstock.control.load_records import Sentences, make_texts
 from penstock.control.reporting import cost_in
 from penstock.core.sizing.batch_time import carried_rate, threads_for
 from penstock.model.decisions import Decision, JobProposal, ScaleThreads
-from penstock.model.status import RunHeader, RunStatus
+from penstock.model.status import RunHeader, RunHistory, RunStatus
 from penstock.model.units import format_rate
 from penstock.ports.clock import Clock
 from penstock.ports.services import RunRequest
@@ -76,6 +76,9 @@ class DemoRun:
     def drain(self, timeout_seconds: float) -> bool:
         self._director.stopped = True
         return self._run.drain(timeout_seconds)
+
+    def history(self) -> RunHistory:
+        return self._run.history()
 
     def close(self) -> None:
         self._director.stopped = True

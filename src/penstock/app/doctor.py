@@ -18,6 +18,7 @@ from pathlib import Path
 import psutil
 
 from penstock.app.layers import unread_variables
+from penstock.app.reaching import silent_servers
 from penstock.app.settings import JOB_SECTIONS, SECTIONS, Settings
 from penstock.model.errors import PenstockError
 from penstock.model.status import Check
@@ -189,14 +190,7 @@ def check_kafka_client() -> Check:
 
 def check_servers(servers: str) -> Check:
     """Each server takes a connection."""
-    silent: list[str] = []
-    for server in (part.strip() for part in servers.split(",")):
-        host, _, port = server.rpartition(":")
-        try:
-            socket.create_connection((host.strip("[]"), int(port)), timeout=3).close()
-        except (OSError, OverflowError) as error:
-            silent.append(f"{server} ({error})")
-    if silent:
+    if silent := silent_servers(servers):
         return Check(
             "kafka", "problem", f"no answer from {', '.join(silent)}", "start the broker, or mend bus.servers"
         )

@@ -26,6 +26,8 @@ from penstock.app.parts import (
     open_topics,
     reads_and_writes,
 )
+from penstock.app.reaching import check_reach
+from penstock.app.runs import ProjectRuns
 from penstock.app.settings import Settings, load_settings
 from penstock.app.sizes import SizesKept, read_sizes
 from penstock.app.validating import set_at
@@ -35,7 +37,7 @@ from penstock.control.reporting import Reporter, Tender
 from penstock.core.controller.strategy import strategy_named
 from penstock.core.jobs.first_sizes import first_sizes
 from penstock.model.errors import SpecError
-from penstock.model.status import JobState, Phase, RunEvent, RunHeader, RunStatus
+from penstock.model.status import JobState, Phase, RunEvent, RunHeader, RunHistory, RunStatus
 from penstock.ports.clock import Clock
 from penstock.ports.services import RunRequest
 from penstock.ports.topics import Topics
@@ -155,6 +157,7 @@ class PipelineRun:
         from penstock.spark.session import start_session
 
         settings, spec = self._plan.settings, self._plan.pipeline.spec
+        check_reach(settings)
         where = "in this process tree" if settings.spark.local else f"on {settings.spark.master}"
         progress(f"starting Spark {where}")
         self._session = start_session(container_settings(settings, spec.name))
@@ -242,15 +245,21 @@ class PipelineRun:
 
     def fail(self, why: str) -> None:
         """The container cannot go on."""
+        now = self._clock.now()
+        self._journal.write(RunEvent(now, "failed", why))
         with self._lock:
-            last = self._last
-        self._journal.write(RunEvent(self._clock.now(), "failed", why))
-        self.reporter.phase = "failed"
-        if last is not None:
-            self._last = RunStatus(
-                self._clock.now(), "failed", last.jobs, last.slots, last.executors, 0, 0, 0, why
+            self.reporter.phase = "failed"
+            jobs, slots, executors = (
+                ((), 0, 0)
+                if self._last is None
+                else (self._last.jobs, self._last.slots, self._last.executors)
             )
+            self._last = RunStatus(now, "failed", jobs, slots, executors, 0, 0, 0, "", why)
             self._journal.write(self._last)
+
+    def history(self) -> RunHistory:
+        """All that its journal holds."""
+        return ProjectRuns(self.folder.parent).history(self.header.run)
 
     def note(self, kind: str, text: str) -> None:
         """Something worth keeping, and telling."""
@@ -264,17 +273,25 @@ class PipelineRun:
         self.loops.stop()
         with self._lock:
             self._closed = True
-        if self._host is not None:
-            self._host.stop()
-            if self._last is not None and self._last.phase in ("running", "draining"):
-                self.end("ended")  # nobody waited for a drain
+        with ExitStack() as held:  # from the last to the first, each whatever the others raise
+            held.callback(self._project_lock.release)
+            held.callback(self._journal.close)
+            held.callback(self.topics.close)
+            held.callback(self._leave_spark)
+            if self._host is not None:
+                held.callback(self._say_stopped)
+                held.callback(self._host.stop)
+
+    def _say_stopped(self) -> None:
+        """Nobody waited for a drain."""
+        if self._last is not None and self._last.phase in ("running", "draining"):
+            self.end("ended")
+
+    def _leave_spark(self) -> None:
         if self._session is not None:
             from penstock.spark.session import stop_session
 
             stop_session(self._session)
-        self.topics.close()
-        self._journal.close()
-        self._project_lock.release()
 
     def _loop_failed(self, name: str, why: str) -> None:
         if self._host is not None and self._host.trouble():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from penstock.adapters.files.journal import JOURNAL, FileRuns, read_entries
+from penstock.adapters.files.journal import JOURNAL, FileRuns, read_end
 from penstock.model.status import RunStatus
 
 _BLOCK_BYTES = 64 << 10
@@ -15,9 +15,9 @@ class ProjectRuns(FileRuns):
         path = self.folder / run / JOURNAL
         size, block = path.stat().st_size, _BLOCK_BYTES
         while True:
-            entries, _ = read_entries(path, max(0, size - block))
-            # The first line of a block may be half of one, which is no status.
-            found = next((entry for entry in reversed(entries) if isinstance(entry, RunStatus)), None)
+            found = next(
+                (entry for entry in reversed(read_end(path, block)) if isinstance(entry, RunStatus)), None
+            )
             if found is not None or block >= size:
                 return found
             block *= 4

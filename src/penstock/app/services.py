@@ -59,8 +59,8 @@ class AppServices:
 
         return resetting(load_settings(project, profile, os.environ), self.load(project), job)
 
-    def runs(self, project: Path) -> Runs:
-        return ProjectRuns(_settings(project, None).runs_folder)
+    def runs(self, project: Path, profile: str | None = None) -> Runs:
+        return ProjectRuns(_settings(project, profile).runs_folder)
 
     def doctor(self, project: Path, profile: str | None) -> list[Check]:
         from penstock.app.doctor import look_around

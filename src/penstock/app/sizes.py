@@ -41,6 +41,7 @@ class SizesKept:
         threads = dict(self._actuator.threads())
         if threads != self._noted:
             held = {name: (n, self._declared[name]) for name, n in threads.items() if name in self._declared}
-            write_durably(self._work / FILE, json.dumps(held))
-            self._noted = threads
+            with suppress(OSError):  # only a hint: it is tried again, and nobody need know
+                write_durably(self._work / FILE, json.dumps(held))
+                self._noted = threads
         return now + NOTE_SECONDS

@@ -106,7 +106,7 @@ def read_schedule(text: str, shape: Shape, name: str, for_seconds: float = math.
             continue
         if len(cells) != 2:
             raise SpecError(
-                "profile", ",".join(row), "is not seconds,rate", "write two values, like 60,100/s", place
+                "--rates", ",".join(row), "is not seconds,rate", "write two values, like 60,100/s", place
             )
         try:
             point = (parse_seconds("seconds", cells[0]), parse_rate_per_second("rate", cells[1]))
@@ -120,7 +120,7 @@ def read_schedule(text: str, shape: Shape, name: str, for_seconds: float = math.
             points.append((0.0, 0.0 if shape == "step" else point[1]))
         points.append(point)
     if not points:
-        raise SpecError("profile", name, "has no rows", "write rows of seconds,rate, like 0,100", name)
+        raise SpecError("--rates", name, "has no rows", "write rows of seconds,rate, like 0,100", name)
     end = points[-1][0] if points[-1][1] == 0 else math.inf
     return Schedule(tuple(points), shape, min(end, for_seconds))
 

@@ -7,6 +7,7 @@ can do, so that the small batches of a start do not look like minutes.
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 from penstock.control.autoscaler import Autoscaler, Seen
 from penstock.core.sizing.batch_time import JobCost, StageCost, carried_rate
@@ -19,6 +20,8 @@ from penstock.ports.container import Container
 from penstock.ports.journal import Journal
 
 STATUS_SECONDS = 1.0
+QUIET_INTERVALS = 2.0
+"""So many policy intervals after a job's newest window, with nothing waiting, its rates are zero: no batch, no window."""
 TEND_SECONDS = 0.1
 """How soon an ended task is noticed, and one whose pause is over starts again."""
 
@@ -73,7 +76,7 @@ class Reporter:
             at=now,
             phase=self.phase,
             jobs=tuple(
-                self._job(job, threads.get(job.name, 0), seen, proposals) for job in self._pipeline.jobs
+                self._job(job, threads.get(job.name, 0), seen, proposals, now) for job in self._pipeline.jobs
             ),
             slots=self._container.slots(),
             executors=self._container.executors(),
@@ -84,10 +87,14 @@ class Reporter:
             message=self.message,
         )
 
-    def _job(self, job: JobSpec, threads: int, seen: Seen, proposals: dict[str, JobProposal]) -> JobStatus:
+    def _job(
+        self, job: JobSpec, threads: int, seen: Seen, proposals: dict[str, JobProposal], now: float
+    ) -> JobStatus:
         name = job.name
         window, backlog = seen.windows.get(name), seen.backlog.get(name, 0.0)
         standing = job_standing(window, backlog, threads, job)
+        if window is not None and backlog == 0 and now > window.ended_at + QUIET_INTERVALS * _interval(job):
+            standing = replace(standing, rate_in=0.0, rate_out=0.0, rate_offered=0.0)
         batches, dead_letters, restarts = self._container.counts(name)
         state, known = self._container.state(name), proposals.get(name)
         settled = seen.decision is not None and seen.decision.verdict != "observe"
@@ -122,6 +129,10 @@ class Reporter:
         return self._told[1]
 
 
+def _interval(job: JobSpec) -> float:
+    return job.options.scaling.policy_interval_seconds
+
+
 def processing_rate(
     window: JobWindow | None, rate_in: float, proposal: JobProposal | None, threads: int
 ) -> float:
@@ -134,7 +145,7 @@ def processing_rate(
     if proposal is not None and proposal.evidence.objective_seconds > 0:
         held = proposal.evidence
         carried = carried_rate(cost_in(held), held.objective_seconds, threads)
-    return max((rate for rate in (seen, carried) if math.isfinite(rate)), default=math.nan)
+    return max((rate for rate in (seen, carried) if math.isfinite(rate) and rate > 0), default=math.nan)
 
 
 def cost_in(evidence: Evidence) -> JobCost:

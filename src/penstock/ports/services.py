@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Literal, Protocol
 
 from penstock.model.jobs import PipelineSpec
-from penstock.model.status import Check, RunHeader, RunStatus
+from penstock.model.status import Check, RunHeader, RunHistory, RunStatus
 from penstock.ports.journal import Runs
 from penstock.ports.topics import Topics
 
@@ -43,6 +43,10 @@ class Run(Protocol):
 
     def drain(self, timeout_seconds: float) -> bool:
         """Every task to a clean batch edge, then stop; False when some had to be stopped in the middle."""
+        ...
+
+    def history(self) -> RunHistory:
+        """All that it has told; read from its own folder, whatever other settings say of runs."""
         ...
 
     def close(self) -> None: ...
@@ -125,7 +129,7 @@ class Services(Protocol):
         """A job to start anew, in a project at rest; a MissingError names the jobs there are."""
         ...
 
-    def runs(self, project: Path) -> Runs: ...
+    def runs(self, project: Path, profile: str | None = None) -> Runs: ...
 
     def doctor(self, project: Path, profile: str | None) -> list[Check]: ...
 

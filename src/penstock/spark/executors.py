@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import socket
 import threading
+from functools import cache
 from typing import Any, Protocol
 
 import psutil
@@ -111,4 +112,10 @@ class ElasticExecutors:
 def _own_names() -> set[str]:
     """Names and addresses by which this host may be called."""
     addresses = {a.address for held in psutil.net_if_addrs().values() for a in held}
-    return addresses | {"localhost", "127.0.0.1", socket.gethostname(), socket.getfqdn()}
+    return addresses | {"localhost", "127.0.0.1", socket.gethostname(), _full_name()}
+
+
+@cache
+def _full_name() -> str:
+    """Asked for once: a slow resolver would hold up whoever tends the tasks, each second."""
+    return socket.getfqdn()

@@ -20,7 +20,7 @@ from pyspark.sql import SparkSession
 from penstock.core.jobs.passes import FRUITLESS_STARTS, begins_again, is_hopeless, was_last
 from penstock.core.jobs.task_lifecycle import TaskState
 from penstock.core.sizing.admission import observe_batch
-from penstock.model.errors import EnvironmentProblem, PenstockError
+from penstock.model.errors import EnvironmentProblem, FencedError, MissingError, PenstockError
 from penstock.model.ids import TaskId, TopicPartition
 from penstock.model.observations import BatchSample, PartitionSample
 from penstock.model.status import JobState, RunEvent
@@ -34,7 +34,7 @@ from penstock.spark.planner import TaskPlanner
 from penstock.spark.probe import Probe
 from penstock.spark.reach import CHECK_SECONDS, misplaced_log, misplaced_state
 from penstock.spark.session import jvm, trouble_of
-from penstock.spark.slots import JOIN_SECONDS, Slot, drain_tasks, share_evenly
+from penstock.spark.slots import JOIN_SECONDS, Slot, drain_tasks, share_evenly, stop_tasks
 from penstock.spark.starting import (
     HostedJob,
     check_tasks,
@@ -190,6 +190,7 @@ class Host:
             return []
         slot.told = state
         if state == "stopped":
+            slot.restarts.passed()
             slot.over = slot.passes and was_last(feeders_of(job, self._jobs), slot.ended_before)
             slot.again_at = now + job.code.spec.options.interval_seconds
         if state not in ("failed", "fenced"):
@@ -224,6 +225,10 @@ class Host:
         slot.restarts_total += 1 if told else 0
         try:
             self._start(job, slot)
+        except FencedError as error:  # each further try would raise its own epoch, and overtake the newer run
+            with self._lock:
+                slot.fence_off()
+            return [RunEvent(now, "fenced", f"{slot.id} fenced: {with_full_stop(str(error))}", job.name)]
         except Exception as error:  # noqa: BLE001  whatever the owner's code or Spark raises: it is tried again
             reason = str(error) if isinstance(error, PenstockError) else f"{type(error).__name__}: {error}"
             text = f"{slot.id} did not start: {with_full_stop(reason.splitlines()[0])}"
@@ -239,14 +244,12 @@ class Host:
         with self._lock:
             jobs = list(self._jobs.values())
         found = self._probe.batches(self._runs)
-        for job in jobs:
-            with suppress(PenstockError):  # its tasks say what is wrong with the topics
-                job.ends = job.bus.topics.end_offsets(job.code.spec.input_topics)
+        ask_ends(jobs)
         container = self._probe.container(self.name, now, self.slots())
         with self._lock:
             for sample, ends in found:
                 self._note(sample, ends, now)
-            partitions = [p for job in jobs for p in _positions(job, now)]
+            partitions = [p for job in jobs for p in positions_of(job, now)]
             return Measured(tuple(sample for sample, _ in found), tuple(partitions), container)
 
     def _note(self, sample: BatchSample, ends: Mapping[TopicPartition, int], now: float) -> None:
@@ -344,9 +347,8 @@ class Host:
         if trouble_of(self._session):
             return
         self._wait_for_start(JOIN_SECONDS)
-        for slot in slots:
-            if slot.task is not None and slot.task.state in ("running", "draining"):
-                slot.task.stop()
+        tasks = [slot.task for slot in slots if slot.task is not None]
+        stop_tasks([task for task in tasks if task.state in ("running", "draining")])
 
     def trouble(self) -> str:
         """Why nothing can run here any more, in a sentence; empty while it can."""
@@ -361,9 +363,32 @@ class Host:
                 self._first_ends.clear()  # who comes next begins a new round
 
 
-def _positions(job: HostedJob, now: float) -> list[PartitionSample]:
+def ask_ends(jobs: Sequence[HostedJob]) -> None:
+    """Where the topics that jobs read end now: one question to each broker, since one that is slow is waited for. Jobs
+    whose topics do not answer keep what is known."""
+    by_topics: dict[int, list[HostedJob]] = {}
+    for job in jobs:
+        by_topics.setdefault(id(job.bus.topics), []).append(job)
+    for group in by_topics.values():
+        names = sorted(frozenset[str]().union(*(job.reads for job in group)))
+        try:
+            ends = group[0].bus.topics.end_offsets(names)
+        except MissingError:
+            for job in group:  # a topic of one job is gone, which is none of the others' matter
+                with suppress(PenstockError):  # its tasks say what is wrong with the topics
+                    job.ends = job.bus.topics.end_offsets(job.code.spec.input_topics)
+        except PenstockError:
+            continue
+        else:
+            for job in group:
+                job.ends = {place: end for place, end in ends.items() if place.topic in job.reads}
+
+
+def positions_of(job: HostedJob, now: float) -> list[PartitionSample]:
+    """Where a job stands; nothing of a partition whose end is not known yet, which would look like one at 0."""
     return [
-        PartitionSample(job.name, place, now, job.ends.get(place, 0), slot.committed.get(place, 0))
+        PartitionSample(job.name, place, now, job.ends[place], slot.committed.get(place, 0))
         for slot in job.slots
         for place in slot.partitions
+        if place in job.ends
     ]

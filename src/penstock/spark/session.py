@@ -9,7 +9,8 @@ from __future__ import annotations
 import os
 import shutil
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
 from importlib.resources import files
@@ -28,6 +29,8 @@ from penstock.spark.refusals import quieten_spark
 _users: dict[int, int] = {}
 """Who uses each session of this process: tests share one."""
 
+STOP_SECONDS = 20
+"""How long Spark waits for a query's thread that is to stop: the owner's own function may be deaf to interrupts."""
 PLUGIN, LISTENER = "penstock.PenstockPlugin", "penstock.Probe"
 CHECKPOINTS = "penstock.LocalCheckpoints"
 ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
@@ -88,13 +91,19 @@ def start_session(settings: ContainerSettings) -> SparkSession:
     for key, value in _conf(settings).items():
         builder = builder.config(key, value)
     try:
-        session = builder.getOrCreate()
+        session = _apart(builder.getOrCreate)
     except PySparkRuntimeError as error:
         raise _no_gateway(error, settings) from error
     ensure_callback_server_started(session.sparkContext._gateway)
     quieten_spark()
     _users[id(session.sparkContext)] = 1
     return session
+
+
+def _apart(make: Callable[[], SparkSession]) -> SparkSession:
+    """Made in a thread of its own: in the main thread PySpark takes Ctrl-C for itself, and would cancel what is to drain."""
+    with ThreadPoolExecutor(1, thread_name_prefix="penstock-spark") as thread:
+        return thread.submit(make).result()
 
 
 def stop_session(session: SparkSession) -> None:
@@ -178,6 +187,7 @@ def _conf(settings: ContainerSettings) -> dict[str, str]:
         "spark.sql.streaming.checkpoint.fileChecksum.enabled": "false",
         "spark.sql.streaming.numRecentProgressUpdates": "10",
         "spark.sql.streaming.metricsEnabled": "false",
+        "spark.sql.streaming.stopTimeout": f"{STOP_SECONDS}s",
         "spark.sql.ui.retainedExecutions": "1",
         "spark.ui.retainedJobs": "10",
         "spark.ui.retainedStages": "10",

@@ -6,7 +6,9 @@ Knows neither topics nor how a run is made.
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 from penstock.core.jobs.task_lifecycle import TaskState, backoff_seconds
@@ -14,6 +16,7 @@ from penstock.core.sizing.admission import Admission
 from penstock.model.ids import TaskId, TopicPartition
 from penstock.model.observations import BatchSample
 from penstock.model.status import JobState
+from penstock.spark.session import STOP_SECONDS
 from penstock.spark.task import Task
 
 JOIN_SECONDS = 5.0
@@ -33,8 +36,13 @@ class Restarts:
 
     def works(self, now: float) -> None:
         """Note a batch that its run has committed."""
+        self.fruitless = 0
         if self._works_since is None:
             self._works_since = now
+
+    def passed(self) -> None:
+        """Note a pass that came to its end."""
+        self.fruitless = 0
 
     def failed(self, now: float, *, moved: bool = False) -> float:
         """Note a failure, of a run that committed a batch (`moved`) or none; seconds to wait."""
@@ -69,6 +77,8 @@ class Slot:
     """Jobs that had ended when its newest pass began."""
     over: bool = False
     """It has worked through everything, was given up or is fenced."""
+    for_good: JobState | None = None
+    """How it stands for good whatever its last run was: given up (`failed`), or fenced off as it was to start again."""
     again_at: float = 0.0
     """When its next pass may begin for a backlog alone."""
     committed: dict[TopicPartition, int] = field(default_factory=dict)
@@ -77,6 +87,8 @@ class Slot:
 
     @property
     def state(self) -> JobState:
+        if self.for_good is not None:
+            return self.for_good
         if self.retry_at is not None:
             return "restarting"
         if self.task is None or self.task.state == "new":
@@ -102,8 +114,15 @@ class Slot:
 
     def give_up(self) -> None:
         """It was to work through what is there, and cannot."""
+        self._leave("failed")
+
+    def fence_off(self) -> None:
+        """Another run of it writes now."""
+        self._leave("fenced")
+
+    def _leave(self, state: JobState) -> None:
         self.end()
-        self.over = True
+        self.over, self.for_good = True, state
 
     def note(self, sample: BatchSample, ends: Mapping[TopicPartition, int], now: float) -> None:
         """A batch of it was committed, perhaps of an earlier run."""
@@ -122,11 +141,25 @@ def drain_tasks(tasks: Sequence[Task], timeout_seconds: float) -> bool:
     threads = [threading.Thread(target=task.drain, args=(timeout_seconds,), daemon=True) for task in tasks]
     for thread in threads:
         thread.start()
-    for thread, task in zip(threads, tasks, strict=True):
+    for thread in threads:
         thread.join(timeout_seconds + JOIN_SECONDS)
-        if task.state == "draining":
-            task.stop()
+    stop_tasks([task for task in tasks if task.state == "draining"])
     return all(task.ended_clean() for task in tasks)
+
+
+def stop_tasks(tasks: Sequence[Task]) -> None:
+    """Stop tasks side by side, and wait no longer than it may take: one that hangs or raises holds up no other."""
+    threads = [threading.Thread(target=_stop, args=(task,), daemon=True) for task in tasks]
+    for thread in threads:
+        thread.start()
+    deadline = time.monotonic() + STOP_SECONDS + JOIN_SECONDS
+    for thread in threads:
+        thread.join(max(0.0, deadline - time.monotonic()))
+
+
+def _stop(task: Task) -> None:
+    with suppress(Exception):  # it is stopped as far as it goes, and the JVM may be gone
+        task.stop()
 
 
 def share_evenly(threads: int, tasks: int) -> list[int]:

@@ -62,6 +62,8 @@ class Task:
         self._query: StreamingQuery | None = None
         self._found = -1
         """The newest batch that was committed before this run."""
+        self._cut_off = False
+        """Its query was stopped, and did not end."""
         self._looking = threading.Lock()
 
     @property
@@ -163,10 +165,11 @@ class Task:
         return self.state
 
     def freeze(self) -> None:
-        """Form no more batches."""
-        if self.state == "running":
-            self.state = next_state(self.state, "drain")
-            self.planner.frozen = True
+        """Form no more batches; a run that is seen to have ended meanwhile stays as it ended."""
+        with self._looking:
+            if self.state == "running":
+                self.state = next_state(self.state, "drain")
+                self.planner.frozen = True
 
     def drain(self, timeout_seconds: float, wait: Callable[[float], None] = time.sleep) -> bool:
         """Let the batch at hand commit, form no other, then stop; False when that took too long (still draining)."""
@@ -177,7 +180,7 @@ class Task:
                 return self.ended_clean()
             assert self._query is not None
             if not self._query.status["isTriggerActive"] and self.at_edge():
-                self._query.stop()
+                self._end_query(self._query)
                 self.look()
                 return self.ended_clean()
             wait(_POLL_SECONDS)
@@ -192,8 +195,8 @@ class Task:
         return self.state in ("drained", "stopped") and not self.at_edge()
 
     def at_edge(self) -> bool:
-        """Every batch that Spark began is committed in its checkpoint."""
-        return newest_batch(self._place.checkpoint / "offsets") == self._committed()
+        """Every batch that Spark began is committed in its checkpoint, and its thread begins no other."""
+        return not self._cut_off and newest_batch(self._place.checkpoint / "offsets") == self._committed()
 
     def moved(self) -> bool:
         """It has committed a batch."""
@@ -205,8 +208,8 @@ class Task:
     def stop(self) -> None:
         """Stop at once; a batch in flight is replayed at the next start."""
         with self._looking:
-            if self._query is not None and self._query.isActive:
-                self._query.stop()
+            if self._query is not None:
+                self._end_query(self._query)
             self.state = next_state(self.state, "stop")
             self._close()
 
@@ -214,6 +217,14 @@ class Task:
         """It is not started after all: what its bus opened for it is let go."""
         if self.state == "new":
             self._close()
+
+    def _end_query(self, query: StreamingQuery) -> None:
+        """Spark waits for the query's thread only so long (session.py); one that still works has not come to an edge."""
+        try:
+            if query.isActive:
+                query.stop()
+        except Exception:  # noqa: BLE001  its time is over, or the JVM is gone: nothing more can be done from here
+            self._cut_off = True
 
     def _close(self) -> None:
         """Nothing more is asked of its planner, a commit in flight ends, and only then its bus is closed."""

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from penstock.adapters.files.journal import DROPPED, JOURNAL, FileJournal, FileRuns
+from penstock.adapters.files.journal import DROPPED, JOURNAL, UNREADABLE, FileJournal, FileRuns
 from penstock.adapters.files.thinning import read_marker
 from penstock.model.decisions import Decision, ScaleThreads
 from penstock.model.observations import ContainerSample
@@ -185,3 +185,35 @@ def test_a_torn_line_in_the_older_part_is_left_out(tmp_path: Path) -> None:
     read: list[Any] = FileRuns(tmp_path).follow()[0]
     assert all(e.kind == "changed" for e in read if isinstance(e, RunEvent))
     assert path.stat().st_size <= BOUND
+
+
+@pytest.mark.parametrize("byte", [b"\xff", b"\n", b"\r", b'"', b"9"])
+@pytest.mark.parametrize("share", [0.0, 0.3, 0.6, 0.999])
+def test_a_byte_that_changed_in_the_older_part_costs_its_line_only(
+    tmp_path: Path, byte: bytes, share: float
+) -> None:
+    write(tmp_path, hours(600)).close()
+    path = tmp_path / "r1" / JOURNAL
+    data = path.read_bytes()
+    first, second = data.splitlines(keepends=True)[:2]
+    marker = read_marker(second)
+    assert marker is not None
+    whole = len(FileRuns(tmp_path).follow()[0])
+    at = len(first) + len(second) + int(share * marker.head_bytes) + 3
+    path.write_bytes(data[:at] + byte + data[at + 1 :])
+    read, _ = FileRuns(tmp_path).follow()
+    assert whole - 1 <= len(read) <= whole + 1
+    journal = FileJournal(tmp_path, "r1", BOUND)
+    for entry in hours(600):
+        journal.write(entry)  # thinned on and on
+    journal.close()
+    assert journal.lost == 0 and path.stat().st_size <= BOUND
+    assert FileRuns(tmp_path).history().events[-1] == event(500.0)
+
+
+def test_a_marker_that_cannot_be_read_leaves_a_journal_of_plain_lines(tmp_path: Path) -> None:
+    write(tmp_path, hours(600)).close()
+    path = tmp_path / "r1" / JOURNAL
+    path.write_bytes(path.read_bytes().replace(b'"head_bytes":', b'"head_bytes"\xff', 1))
+    history = FileRuns(tmp_path).history()
+    assert history.events[-1] == event(500.0) and any(e.kind == UNREADABLE for e in history.events)

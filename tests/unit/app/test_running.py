@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
 from penstock.adapters.files.journal import FileJournal
 from penstock.app.clock import SystemClock
 from penstock.app.running import OVER, PipelineRun, end_of, load_checked, plan_run
+from penstock.app.runs import ProjectRuns
 from penstock.app.validating import validate
 from penstock.model.errors import MissingError, SpecError
 from penstock.model.status import JobState, Phase
@@ -135,6 +139,47 @@ def test_the_bound_of_a_runs_journal_is_the_settings(
     with pytest.raises(MissingError, match=r"nowhere\.jar"):
         PipelineRun(plan_run(request, {}), SystemClock(), lambda text: None)
     assert bounds == [bound]
+
+
+class Host:
+    """A container that cannot even stop."""
+
+    def stop(self) -> None:
+        raise RuntimeError("the JVM is deaf")
+
+
+@pytest.fixture
+def begun(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[], PipelineRun]:
+    """Makes runs whose container is none of Spark's."""
+
+    def start(run: PipelineRun, progress: Callable[[str], None]) -> None:
+        run._host = cast("Any", Host())
+        run.reporter = cast("Any", SimpleNamespace(phase="running"))
+
+    monkeypatch.setattr(PipelineRun, "_start", start)
+    request = RunRequest(project(tmp_path))
+    return lambda: PipelineRun(plan_run(request, {}), SystemClock(), lambda text: None)
+
+
+def test_a_run_whose_container_does_not_stop_lets_go_of_all_else(begun: Callable[[], PipelineRun]) -> None:
+    run = begun()
+    with pytest.raises(RuntimeError, match="deaf"):
+        run.close()
+    other = begun()  # the project's lock and topics are free
+    with pytest.raises(RuntimeError, match="deaf"):
+        other.close()
+
+
+def test_a_run_that_fails_before_its_first_status_says_so_in_its_last(
+    begun: Callable[[], PipelineRun],
+) -> None:
+    run = begun()
+    run.fail("Spark's JVM has ended.")
+    with pytest.raises(RuntimeError, match="deaf"):
+        run.close()
+    last = ProjectRuns(run.folder.parent).last_status(run.header.run)
+    assert last is not None and (last.phase, last.message) == ("failed", "Spark's JVM has ended.")
+    assert run.status() == last
 
 
 # What validate finds without Spark

@@ -42,3 +42,11 @@ def test_a_note_that_cannot_be_read_is_none(tmp_path: Path, text: str | None) ->
     if text is not None:
         (tmp_path / FILE).write_text(text)
     assert read_sizes(tmp_path) == {}
+
+
+def test_a_note_that_cannot_be_written_is_tried_again_and_troubles_nobody(tmp_path: Path) -> None:
+    loop = SizesKept(tmp_path / "work", JOBS, FakeContainer({"split": 1, "count": 2}))
+    loop.step(10.0)
+    (tmp_path / "work").mkdir()
+    loop.step(11.0)
+    assert read_sizes(tmp_path / "work")["split"] == Remembered(1, 1)

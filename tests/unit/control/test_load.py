@@ -122,9 +122,9 @@ def test_a_last_rate_of_zero_ends_a_profile() -> None:
 @pytest.mark.parametrize(
     ("text", "place", "what"),
     [
-        ("", "p.csv", "no rows"),
-        ("seconds,rate\n", "p.csv", "no rows"),
-        ("0,100\n10", "p.csv:2", "60,100/s"),
+        ("", "p.csv", "--rates = 'p.csv' has no rows"),
+        ("seconds,rate\n", "p.csv", "--rates = 'p.csv' has no rows"),
+        ("0,100\n10", "p.csv:2", "--rates = '10' is not seconds,rate"),
         ("0,fast", "p.csv:1", "100/s"),
         ("0,-5", "p.csv:1", "100/s"),
         ("soon,5", "p.csv:1", "30s"),

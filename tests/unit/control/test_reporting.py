@@ -97,6 +97,15 @@ def lag_of(
     return desk.reporter.status(9.0).jobs[0].lag_seconds
 
 
+def test_a_job_without_input_takes_in_nothing_after_a_while() -> None:
+    desk = Desk()
+    held = window("x", one_stage(0.001), 6_000.0, 2, topic="a", production_rates={"a": 700.0})
+    for backlog, later, rate in ((0.0, 5.0, 600.0), (0.0, 60.0, 0.0), (9.0, 60.0, 600.0)):
+        desk.loop.seen = Seen({"x": held}, {"x": backlog}, None)
+        x = desk.reporter.status(held.ended_at + later).jobs[0]
+        assert x.rate_in == rate and (x.rate_offered == 0.0) == (rate == 0.0)
+
+
 def test_a_lag_is_not_known_before_a_rate_is() -> None:
     assert math.isnan(lag_of(Desk(), taken=None))
     assert math.isnan(lag_of(Desk(), taken=2.0, growing=True))
@@ -112,8 +121,9 @@ def test_a_lag_is_by_the_best_rate_that_is_known() -> None:
     )
 
 
-def test_a_job_that_takes_in_nothing_lags_for_ever() -> None:
-    assert lag_of(Desk(), taken=0.0) == math.inf
+def test_a_window_that_took_in_nothing_tells_no_rate() -> None:
+    assert math.isnan(lag_of(Desk(), taken=0.0))
+    assert lag_of(Desk(), taken=0.0, carries=400.0) == pytest.approx(3.0)
 
 
 def test_the_newest_decision_speaks_of_each_job() -> None:

@@ -212,6 +212,9 @@ class FakeRun:
         self.drained = True
         return self.drain_work()
 
+    def history(self) -> RunHistory:
+        return ProjectRuns(self.folder.parent).history(self.header.run)
+
     def close(self) -> None:
         self.closed = True
 
@@ -272,8 +275,9 @@ class FakeServices:
             yield StoredJob(self.load(project).job(job), topics, self.folder / "work" / "checkpoints")
             topics.close()
 
-    def runs(self, project: Path) -> Runs:
-        return ProjectRuns(self.folder / "runs")
+    def runs(self, project: Path, profile: str | None = None) -> Runs:
+        """A profile has a work folder of its own here."""
+        return ProjectRuns(self.folder / (profile or "") / "runs")
 
     def doctor(self, project: Path, profile: str | None) -> list[Check]:
         return self.checks

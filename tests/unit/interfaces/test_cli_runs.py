@@ -101,6 +101,32 @@ def test_a_run_may_be_named_by_its_project(command: Any, services: Any, make_run
     assert [str(request.pipeline) for request in services.requests] == [".", "shop", "shop"]
 
 
+def test_a_run_in_a_folder_of_its_own_is_reported_too(
+    command: Any, services: Any, make_run: Any, history: RunHistory
+) -> None:
+    make_run("ended")
+    held = replace(history, statuses=(replace(history.statuses[60], phase="ended"),))
+    services.run = type(services.run)(held, services.folder / "elsewhere" / "runs")
+    answer = command("run", "p.py", "--set", "store.folder=elsewhere", "--report", "out.html")
+    assert answer.code == 0, answer.err
+    assert (services.folder / "out.html").is_file() and (services.run.folder / "report.html").is_file()
+
+
+@pytest.mark.parametrize(
+    "words", [("runs",), ("report",), ("explain", "count"), ("probe", "--output", "wide")], ids=lambda w: w[0]
+)
+def test_runs_of_a_profile_with_its_own_folder_are_found_by_its_name(
+    command: Any, services: Any, history: RunHistory, words: tuple[str, ...]
+) -> None:
+    journal = FileJournal(services.folder / "big" / "runs", history.header.run)
+    for entry in (history.header, *history.statuses[:3], *history.decisions):
+        journal.write(entry)
+    journal.close()
+    found, missing = command(*words, "--profile", "big"), command(*words)
+    assert found.code == 0, found.err
+    assert missing.code == 3 or "No run yet" in missing.out
+
+
 def test_the_table_at_the_end_says_what_lag_is(command: Any, make_run: Any) -> None:
     make_run("ended")
     assert "lag: backlog / best processing rate known" in command("run", "p.py").out

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -13,7 +14,7 @@ import pytest
 from penstock.core.jobs.task_lifecycle import TaskState
 from penstock.model.ids import TaskId, TopicPartition
 from penstock.model.observations import BatchSample
-from penstock.spark.slots import Restarts, Slot, drain_tasks, share_evenly, staggered
+from penstock.spark.slots import Restarts, Slot, drain_tasks, share_evenly, staggered, stop_tasks
 from penstock.spark.task import Task, TaskPlace
 
 
@@ -49,6 +50,18 @@ def test_a_run_that_committed_a_batch_is_no_fruitless_start() -> None:
         restarts.failed(0.0, moved=moved)
         counts.append(restarts.fruitless)
     assert counts == [0, 1, 2, 0, 1]
+
+
+def test_starts_are_counted_in_a_row_only_while_nothing_is_done_between_them() -> None:
+    restarts = Restarts()
+    for _ in range(2):
+        restarts.failed(0.0)
+    restarts.passed()
+    restarts.failed(1.0)
+    assert restarts.fruitless == 1
+    restarts.works(2.0)
+    restarts.failed(3.0)
+    assert restarts.fruitless == 1
 
 
 def run(epoch: int, state: TaskState = "running") -> Any:
@@ -95,6 +108,21 @@ def test_a_failure_that_nobody_noticed_yet_is_not_the_end() -> None:
     assert slot.state == "restarting"
     slot.give_up()
     assert (slot.state, slot.over) == ("failed", True)
+
+
+def test_a_job_that_is_given_up_after_a_clean_pass_has_failed() -> None:
+    slot = Slot(TaskId("copy", 0), (), 0, passes=True)
+    slot.begin(run(epoch=1, state="stopped"))
+    slot.give_up()
+    assert (slot.state, slot.over, slot.ending) == ("failed", True, True)
+
+
+def test_a_task_that_is_fenced_off_as_it_starts_stays_fenced() -> None:
+    slot = Slot(TaskId("copy", 0), (), 0)
+    slot.begin(run(epoch=1, state="failed"))
+    slot.retry_at = 5.0
+    slot.fence_off()
+    assert (slot.state, slot.retry_at, slot.over) == ("fenced", None, True)
 
 
 class Run:
@@ -158,6 +186,7 @@ class Planner:
     def __init__(self) -> None:
         self.layout = SimpleNamespace(task=TaskId("copy", 0), run="copy-0@1.1", fence=None)
         self.error: BaseException | None = None
+        self.frozen = False
         self.committed = threading.Event()
 
     def wait_for_commit(self) -> None:
@@ -186,6 +215,59 @@ def test_nobody_sees_a_run_between_its_query_and_its_own_end() -> None:
     stopping.join(10.0)
     looking.join(10.0)
     assert (task.state, task.failure) == ("stopped", None)
+
+
+def test_a_run_that_ends_as_it_is_frozen_stays_as_it_ended() -> None:
+    planner, query = Planner(), Query()
+    planner.committed.set()
+    asked, go = threading.Event(), threading.Event()
+
+    def exception() -> BaseException:
+        asked.set()
+        assert go.wait(10.0)
+        return RuntimeError("a disk is full")
+
+    query.isActive, query.exception = False, exception
+    task = task_with(planner, lambda *_: None)
+    task.code = cast("Any", SimpleNamespace(folder=""))
+    task.state, task._query = "running", cast("Any", query)
+    threads = [threading.Thread(target=task.look), threading.Thread(target=task.freeze)]
+    threads[0].start()
+    assert asked.wait(10.0)
+    threads[1].start()
+    threads[1].join(0.05)
+    assert (task.state, planner.frozen) == ("running", False), "it waits until it is seen how the run stands"
+    go.set()
+    for thread in threads:
+        thread.join(10.0)
+    assert (task.state, planner.frozen) == ("failed", False)
+
+
+def test_a_query_whose_stop_takes_too_long_has_left_its_batch(tmp_path: Path) -> None:
+    planner, query = Planner(), Query()
+    planner.committed.set()
+
+    def stop() -> None:
+        query.isActive = False
+        raise TimeoutError("Stream Execution thread failed to stop within 20000 milliseconds")
+
+    query.stop = stop
+    task = task_with(planner, lambda *_: None)
+    task._place = replace(task._place, checkpoint=tmp_path)
+    task.state, task._query = "running", cast("Any", query)
+    assert task.at_edge()
+    task.stop()
+    assert (task.state, task.ended_clean(), task.stopped_inside()) == ("stopped", False, True)
+
+
+def test_a_task_that_cannot_be_stopped_holds_up_no_other() -> None:
+    class Deaf(Run):
+        def stop(self) -> None:
+            raise RuntimeError("the JVM is gone")
+
+    tasks = [Deaf("draining"), Run("draining")]
+    stop_tasks(cast("list[Task]", tasks))
+    assert [task.state for task in tasks] == ["running", "stopped"]
 
 
 def test_a_commit_in_flight_ends_before_the_bus_is_closed_for_its_run() -> None:

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from penstock.adapters.files.codec import decode, encode
-from penstock.adapters.files.thinning import POSITION, Marker, read_marker, thin
+from penstock.adapters.files.thinning import Marker, position_of, read_marker, thin
 from penstock.model.decisions import Decision
 from penstock.model.errors import EnvironmentProblem, MissingError
 from penstock.model.ids import check_name
@@ -169,7 +169,7 @@ def _header(path: Path) -> RunHeader | None:
     try:
         with path.open("rb") as file:
             entry = _entry(file.readline())
-    except (OSError, ValueError, TypeError, KeyError):
+    except (OSError, ValueError, TypeError, KeyError, AttributeError):
         return None
     return entry if isinstance(entry, RunHeader) else None
 
@@ -192,6 +192,15 @@ def read_entries(path: Path, after: int) -> tuple[list[Entry], int]:
     return entries, after + whole
 
 
+def read_end(path: Path, size_bytes: int) -> list[Entry]:
+    """Entries of a journal's last so many bytes, as they lie there, thinned or not."""
+    with path.open("rb") as file:
+        begin = max(0, file.seek(0, os.SEEK_END) - size_bytes)
+        file.seek(begin)
+        lines = file.read().split(b"\n")[:-1]
+    return _decoded(path, lines[1:] if begin else lines)  # the first may be half of one
+
+
 def _head(path: Path, file: BinaryIO, marker: Marker, after: int, first: bytes) -> list[Entry]:
     """What a thinned journal kept of its older part, past a position; leaves the file where the tail begins."""
     if after >= marker.position:
@@ -204,8 +213,13 @@ def _head(path: Path, file: BinaryIO, marker: Marker, after: int, first: bytes) 
             "it has outgrown its bound, which keeps the newest."
         )
         entries.append(RunEvent(marker.dropped_at, DROPPED, text))
-    lines = file.read(marker.head_bytes).splitlines()
-    return entries + _decoded(path, [line for line in lines if json.loads(line)[POSITION] > after])
+    newer: list[bytes] = []
+    position = len(first)
+    for line in file.read(marker.head_bytes).split(b"\n")[:-1]:
+        position = position_of(line, position)
+        if position > after:
+            newer.append(line)
+    return entries + _decoded(path, newer)
 
 
 def _decoded(path: Path, lines: list[bytes]) -> list[Entry]:
@@ -214,7 +228,7 @@ def _decoded(path: Path, lines: list[bytes]) -> list[Entry]:
     for line in lines:
         try:
             entry = _entry(line)
-        except (ValueError, TypeError, KeyError) as error:
+        except (ValueError, TypeError, KeyError, AttributeError) as error:
             text = f"A line of {path} cannot be read ({type(error).__name__}) and was passed over."
             entry = RunEvent(newest, UNREADABLE, text, details=line.decode(errors="replace"))
         newest = getattr(entry, "at", newest)

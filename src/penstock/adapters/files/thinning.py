@@ -12,10 +12,11 @@ batches, samples of the container and quiet decisions go. It knows lines, not en
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 POSITION = "position"
 """In a line of the head: where the journal stood after that line was written."""
@@ -52,11 +53,21 @@ class _Line(NamedTuple):
 
 
 def read_marker(line: bytes) -> Marker | None:
-    """The marker, where a journal's second line is one."""
+    """The marker, where a journal's second line is one that can be read."""
     if not line.startswith(_MARKER):
         return None
-    given = json.loads(line)
-    return Marker(given["position"], given["head_bytes"], given["dropped"], given["dropped_at"])
+    given = _read(line)
+    held = [given.get(name) for name in ("position", "head_bytes", "dropped")]
+    at = given.get("dropped_at")
+    if not all(isinstance(each, int) and each >= 0 for each in held) or not isinstance(at, int | float):
+        return None
+    return Marker(given["position"], given["head_bytes"], given["dropped"], at)
+
+
+def position_of(line: bytes, before: int) -> int:
+    """The position that a line of the head carries; that of the one before it where it cannot be read."""
+    position = _read(line).get(POSITION)
+    return position if isinstance(position, int) else before
 
 
 def thin(data: bytes, bound: int) -> bytes:
@@ -90,7 +101,7 @@ def _lines(data: bytes) -> tuple[bytes, Marker | None, list[_Line]]:
         in_head = head_left > 0
         if in_head:
             head_left -= len(line)
-            position = json.loads(line)[POSITION]
+            position = position_of(line, position)
         else:
             if marker is not None and (not found or found[-1].in_head):
                 position = marker.position
@@ -139,15 +150,20 @@ def _spread(lines: Sequence[_Line], room: int) -> list[int]:
 
 def _time(line: bytes) -> float | None:
     found = _AT.search(line)
-    return None if found is None else float(found[1])
+    try:
+        at = math.nan if found is None else float(found[1])
+    except ValueError:
+        return None
+    return at if math.isfinite(at) else None
 
 
 def _read(line: bytes) -> dict[str, Any]:
-    """What a line holds; nothing where a crash tore it."""
+    """What a line holds; nothing where a crash tore it, or a byte has changed."""
     try:
-        return json.loads(line)
+        given: Any = json.loads(line)
     except ValueError:
         return {}
+    return cast("dict[str, Any]", given) if isinstance(given, dict) else {}
 
 
 def _with_position(line: _Line) -> bytes:

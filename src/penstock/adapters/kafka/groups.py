@@ -72,14 +72,7 @@ class Groups:
         kafka = confluent()
         entries = [kafka.TopicPartition(p.topic, p.partition, offset) for p, offset in offsets.items()]
         with self._connection.errors_in_words():
-            committer = self._committer(group)
-            try:
-                found = self._of_coordinator(
-                    lambda: committer.commit(entries, self._connection.timeout_seconds)
-                )
-            except kafka.KafkaException:
-                self._let_go(group, committer)
-                raise
+            found = self._of_coordinator(lambda: self._commit(group, entries))
         for entry in found:
             if entry.error is not None:
                 raise self._cluster.missing(entry.error, entry.topic) or self._connection.in_words(
@@ -99,11 +92,25 @@ class Groups:
                 self._committers[group] = _Committer(self._connection, group)
             return self._committers[group]
 
+    def _commit(self, group: str, entries: list[Any]) -> list[Any]:
+        while True:
+            committer = self._committer(group)
+            try:
+                found = committer.commit(entries, self._connection.timeout_seconds)
+            except BaseException:
+                if committer.dead:
+                    self._let_go(group, committer)
+                raise
+            if found is not None:
+                return found
+            self._let_go(group, committer)  # it died while this call waited for it
+
     def _let_go(self, group: str, committer: _Committer) -> None:
         """What a consumer that failed still has under way must not answer for a later call."""
         with self._lock:
-            if self._committers.get(group) is committer:
-                del self._committers[group]
+            if self._committers.get(group) is not committer:
+                return  # another call has let it go
+            del self._committers[group]
         threading.Thread(target=committer.close, daemon=True).start()  # it waits for what is under way
 
     def delete(self, group: str) -> bool:
@@ -138,31 +145,48 @@ class Groups:
 
 
 class _Committer:
-    """A consumer that records offsets of its group, one call at a time."""
+    """A consumer that records offsets of its group, one call at a time. It is dead once a call had no answer."""
 
     def __init__(self, connection: Connection, group: str) -> None:
         self._lock = threading.Lock()
         self._answers: list[tuple[Any, list[Any]]] = []
+        self.dead, self._new = False, True
         self._consumer = confluent().Consumer(_config(connection, group) | {"on_commit": self._answered})
 
-    def commit(self, entries: list[Any], timeout_seconds: float) -> list[Any]:
-        """The partitions with their errors; an error when no answer came in time."""
+    def commit(self, entries: list[Any], timeout_seconds: float) -> list[Any] | None:
+        """The partitions with their errors, an error when no answer came in time, None when it was dead already."""
         kafka = confluent()
         with self._lock:
-            self._answers.clear()
-            deadline = time.monotonic() + timeout_seconds
-            self._consumer.commit(offsets=entries, asynchronous=True)
-            while not self._answers:
-                self._consumer.poll(_POLL_SECONDS)
-                if time.monotonic() > deadline:
-                    raise kafka.KafkaException(kafka.KafkaError(kafka.KafkaError._TIMED_OUT))
-            error, found = self._answers.pop()
-        if error is not None and not any(entry.error is not None for entry in found):
-            raise kafka.KafkaException(error)
+            if self.dead:
+                return None
+            try:
+                error, found = self._ask(entries, timeout_seconds)
+            except BaseException:
+                self.dead = True  # under the lock: who waits for it must not hear this call's late answer
+                raise
+        errors = [entry.error for entry in found if entry.error is not None]
+        passing = next((told for told in errors if code_is(told, *_NOT_READY)), None)
+        if passing is not None or (error is not None and not errors):
+            raise kafka.KafkaException(error if passing is None else passing)
         return found
+
+    def _ask(self, entries: list[Any], timeout_seconds: float) -> tuple[Any, list[Any]]:
+        kafka = confluent()
+        self._answers.clear()
+        deadline = time.monotonic() + timeout_seconds
+        if self._new:  # a commit alone would wait a second for the group's broker to be looked for
+            self._consumer.committed(entries[:1], timeout=timeout_seconds)
+            self._new = False
+        self._consumer.commit(offsets=entries, asynchronous=True)
+        while not self._answers:
+            self._consumer.poll(_POLL_SECONDS)
+            if not self._answers and time.monotonic() > deadline:
+                raise kafka.KafkaException(kafka.KafkaError(kafka.KafkaError._TIMED_OUT))
+        return self._answers.pop()
 
     def close(self) -> None:
         with self._lock:
+            self.dead = True
             self._consumer.close()
 
     def _answered(self, error: Any, entries: list[Any]) -> None:

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from penstock.interfaces.cli.output import console, make_table, show_json
-from penstock.interfaces.cli.tools import HERE, Output, OutputKind, Project, tools_of
+from penstock.interfaces.cli.tools import HERE, Output, OutputKind, Profile, Project, tools_of
 from penstock.interfaces.states import count_threads, describe_action, format_clock, format_count
 from penstock.model.decisions import Decision, Evidence, JobProposal
 from penstock.model.errors import MissingError, SpecError
@@ -31,6 +31,7 @@ def explain(  # noqa: PLR0913 - one parameter per option
         bool, typer.Option("--newest", help="The newest round, also when it changed nothing.")
     ] = False,
     project: Project = HERE,
+    profile: Profile = None,
     output: Output = OutputKind.TABLE,
 ) -> None:
     """Print the numbers behind a job's size.
@@ -42,7 +43,7 @@ def explain(  # noqa: PLR0913 - one parameter per option
     """
     if changed and newest:
         raise SpecError("--newest", True, "stands beside --changed", "keep one of the two")
-    history = tools_of(ctx).services.runs(project).history(run)
+    history = tools_of(ctx).services.runs(project, profile).history(run)
     now = _find(history.decisions, history.header, job, decision, changed)
     found, proposal = now
     if not (changed or newest or decision) and not _acts_on(found, job):

@@ -21,7 +21,7 @@ from penstock.interfaces.cli.probe_rows import (
     stage_rows,
     sum_partitions,
 )
-from penstock.interfaces.cli.tools import HERE, Project, Tools, tools_of
+from penstock.interfaces.cli.tools import HERE, Profile, Project, Tools, tools_of
 from penstock.interfaces.cli.watch import Interrupts
 from penstock.interfaces.states import format_clock
 from penstock.model.units import parse_seconds
@@ -35,7 +35,7 @@ class ProbeOutput(StrEnum):
     JSON = "json"
 
 
-def probe(
+def probe(  # noqa: PLR0913 - one parameter per option
     ctx: typer.Context,
     run: Annotated[
         str | None, typer.Option("--run", help="A run's id; the newest when none is given.")
@@ -45,6 +45,7 @@ def probe(
     ] = False,
     over: Annotated[str, typer.Option(help="Measured over the newest so long.")] = "30s",
     project: Project = HERE,
+    profile: Profile = None,
     output: Annotated[
         ProbeOutput, typer.Option("--output", "-o", help="A table, a wide one with all columns, or json.")
     ] = ProbeOutput.TABLE,
@@ -56,7 +57,7 @@ def probe(
     Example: penstock probe -w
     """
     tools = tools_of(ctx)
-    runs = tools.services.runs(project)
+    runs = tools.services.runs(project, profile)
     header = runs.history(run).header
     seen = Seen(header, parse_seconds("--over", over))
     position = 0

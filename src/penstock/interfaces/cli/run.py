@@ -12,7 +12,7 @@ from rich.console import Console
 
 from penstock.interfaces.cli.errors import STOPPED_CODE
 from penstock.interfaces.cli.output import console
-from penstock.interfaces.cli.tools import HERE, PIPELINE, Profile, Project, Tools, parse_pairs, tell, tools_of
+from penstock.interfaces.cli.tools import HERE, PIPELINE, Profile, Project, parse_pairs, tell, tools_of
 from penstock.interfaces.cli.views import LiveView, PlainView, View, draw_jobs
 from penstock.interfaces.cli.watch import AT_ONCE, Interrupts, watch
 from penstock.interfaces.report.page import write_report
@@ -59,7 +59,7 @@ def run(  # noqa: PLR0913 - one parameter per option
         file, profile, strategy, available_now, parse_pairs("--set", set_ or [], "spark.slots=8")
     )
     started = tools.services.start
-    _carry_out(tools, lambda: started(request, tell), file, for_seconds, report, plain)
+    _carry_out(lambda: started(request, tell), for_seconds, report, plain)
 
 
 def demo(
@@ -76,7 +76,7 @@ def demo(
     """
     tools = tools_of(ctx)
     _check_target(report)
-    _carry_out(tools, lambda: tools.services.demo(folder, tell), folder, None, report, plain)
+    _carry_out(lambda: tools.services.demo(folder, tell), None, report, plain)
 
 
 def _check_target(report: Path | None) -> None:
@@ -90,9 +90,7 @@ def _check_target(report: Path | None) -> None:
 
 
 def _carry_out(
-    tools: Tools,
     start: Callable[[], Run],
-    project: Path,
     for_seconds: float | None,
     report: Path | None,
     plain: bool,
@@ -105,10 +103,10 @@ def _carry_out(
                 status, unclean = watch(running, view, for_seconds, interrupts)
         finally:
             running.close()
-    _close_out(console(), running.header, status)
-    history = tools.services.runs(project).history(running.header.run)
+    history = running.history()
     for target in (running.folder / REPORT, *([report] if report else [])):
         write_report(history, target)
+    _close_out(console(), running.header, status)
     typer.echo(f"\nReport: {report or running.folder / REPORT}")
     for line in _troubles(history.events):
         typer.echo(line)

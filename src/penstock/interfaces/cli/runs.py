@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from penstock.interfaces.cli.output import plain_value, show
-from penstock.interfaces.cli.tools import HERE, Output, OutputKind, Project, tools_of
+from penstock.interfaces.cli.tools import HERE, Output, OutputKind, Profile, Project, tools_of
 from penstock.interfaces.report.page import write_report
 from penstock.interfaces.states import format_clock
 from penstock.model.status import RunHeader, RunStatus
@@ -18,7 +18,9 @@ _SILENT_SECONDS = 10.0
 """A run says how it stands every second."""
 
 
-def runs(ctx: typer.Context, project: Project = HERE, output: Output = OutputKind.TABLE) -> None:
+def runs(
+    ctx: typer.Context, project: Project = HERE, profile: Profile = None, output: Output = OutputKind.TABLE
+) -> None:
     """List the project's runs, and how each ended.
 
     RESULT is the phase of its last status; `lost` is a run that ended without a word, as when it was killed.
@@ -26,7 +28,7 @@ def runs(ctx: typer.Context, project: Project = HERE, output: Output = OutputKin
     Example: penstock runs -o json
     """
     tools = tools_of(ctx)
-    held, now = tools.services.runs(project), tools.clock.now()
+    held, now = tools.services.runs(project, profile), tools.clock.now()
     found = [(header, held.last_status(header.run)) for header in held.runs()]
     if output is OutputKind.JSON:
         show([_as_row(header, last, now) for header, last in found], output)
@@ -66,12 +68,13 @@ def report(
     named: Annotated[str | None, typer.Option("--run", help="The same, as other commands take it.")] = None,
     target: Annotated[Path, typer.Option("--to", help="The file to write.")] = Path("report.html"),
     project: Project = HERE,
+    profile: Profile = None,
 ) -> None:
     """Write a run's report: one HTML file that opens offline.
 
     Example: penstock report --to out.html
     """
-    write_report(tools_of(ctx).services.runs(project).history(run or named), target)
+    write_report(tools_of(ctx).services.runs(project, profile).history(run or named), target)
     typer.echo(str(target))
 
 

@@ -1,13 +1,15 @@
 """Watches a run until it ends, its time is over, or the user has had enough.
 
-Ctrl-C (or SIGTERM) once drains: every task comes to a clean batch edge. Twice stops at once. The signals are taken over
-for that time, since Spark's own handler would cancel the very batches that should finish.
+Ctrl-C (or SIGTERM, or a terminal that is closed) once drains: every task comes to a clean batch edge. Twice stops at
+once. The signals are taken over for that time, since Spark's own handler would cancel the very batches that should
+finish.
 """
 
 from __future__ import annotations
 
 import signal
 import threading
+from contextlib import suppress
 from dataclasses import replace
 from types import FrameType, TracebackType
 from typing import Any, Self
@@ -20,7 +22,7 @@ LOOK_SECONDS = 0.5
 DRAIN_SECONDS = 60.0
 _OVER = ("ended", "failed")
 AT_ONCE = "Stopped at once: batches in flight are done again at the next start."
-_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class Interrupts:
@@ -61,7 +63,7 @@ def watch(run: Run, view: View, for_seconds: float | None, interrupts: Interrupt
     """Show the run until it is over; its last status, and a sentence when its end was not clean."""
     while True:
         status = run.status()
-        view.show(status)
+        _show(view, status)
         if status.phase in _OVER:
             return status, ""
         passed = status.at - run.header.started_at
@@ -69,6 +71,12 @@ def watch(run: Run, view: View, for_seconds: float | None, interrupts: Interrupt
             return _drain(run, view, interrupts)
         left = LOOK_SECONDS if for_seconds is None else min(LOOK_SECONDS, for_seconds - passed)
         interrupts.wait(max(0.05, left))
+
+
+def _show(view: View, status: RunStatus) -> None:
+    """A terminal that is gone is no reason to leave a batch half done."""
+    with suppress(OSError):
+        view.show(status)
 
 
 def _cut_short(status: RunStatus) -> RunStatus:
@@ -88,11 +96,12 @@ def _drain(run: Run, view: View, interrupts: Interrupts) -> tuple[RunStatus, str
             outcome.append(error)
 
     again = " again" if interrupts.count else ""
-    view.say(f"draining: tasks finish their batch; Ctrl-C{again} stops at once")
+    with suppress(OSError):
+        view.say(f"draining: tasks finish their batch; Ctrl-C{again} stops at once")
     thread = threading.Thread(target=work, name="drain", daemon=True)
     thread.start()
     while thread.is_alive():
-        view.show(run.status())
+        _show(view, run.status())
         if interrupts.count >= stop_at:
             return _cut_short(run.status()), AT_ONCE
         thread.join(LOOK_SECONDS / 5)
@@ -100,6 +109,6 @@ def _drain(run: Run, view: View, interrupts: Interrupts) -> tuple[RunStatus, str
     if isinstance(result, BaseException):
         raise result
     status = run.status()
-    view.show(status)
+    _show(view, status)
     clean = "" if result else "Some tasks were stopped inside a batch; it is done again at the next start."
     return status, clean

@@ -81,7 +81,7 @@ def _threads_note(history: RunHistory, job: str) -> str:
 
 
 def _cards(history: RunHistory) -> list[tuple[str, str]]:
-    lags = [j.lag_seconds for s in history.statuses for j in s.jobs if not math.isnan(j.lag_seconds)]
+    lags = [j.lag_seconds for s in history.statuses for j in s.jobs if math.isfinite(j.lag_seconds)]
     peak = max((s.rss_bytes for s in history.statuses), default=0)
     most = max((sum(j.threads for j in s.jobs) for s in history.statuses), default=0)
     return [

@@ -74,15 +74,14 @@ def _lateness(history: RunHistory, end: JobStatus) -> str:
     most, seconds = 0.0, 0.0
     for status, following in pairwise((*history.statuses, history.statuses[-1])):
         lag = next((j.lag_seconds for j in status.jobs if j.job == end.job), math.nan)
-        if lag > end.slo_lag_seconds:
+        if math.isfinite(lag) and lag > end.slo_lag_seconds:
             most, seconds = max(most, lag), seconds + max(0.0, following.at - status.at)
     if not most:
         return ""
-    behind = f"at most {format_seconds(most)} behind" if math.isfinite(most) else "and took nothing in"
     still = ", and still at the end" if seconds and end.lag_seconds > end.slo_lag_seconds else ""
     how_long = f"for {format_seconds(seconds)}" if seconds else "at the end"
     objective = format_seconds(end.slo_lag_seconds)
-    return f"{end.job} was later than its slo_lag of {objective} {how_long}, {behind}{still}"
+    return f"{end.job} was later than its slo_lag of {objective} {how_long}, at most {format_seconds(most)} behind{still}"
 
 
 def _calm(history: RunHistory, failed: Sequence[str]) -> str:
