@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from integration.copying import copy_job, rows
+from integration.copying import copy_job, lose_tail, rows
 from penstock import job, sink, topic
 from penstock.app.resetting import StoredJob
 from penstock.model.errors import ConflictError
+from penstock.model.records import Record
 from worlds import INTERVAL, World, counted
 
 pytestmark = pytest.mark.spark
@@ -53,6 +54,16 @@ def test_a_file_sink_begins_again_at_another_path_only(world: World, tmp_path: P
     world.restart(world.declare(lambda: keep_job(new)))
     world.produce("in", rows(60, 70))
     world.until(lambda: kept(world, new) == list(range(70)))
+
+
+def test_after_a_drain_a_file_sink_has_told_of_its_last_batch(world: World, tmp_path: Path) -> None:
+    world.run(lambda: keep_job(tmp_path / "files"))
+    world.topics.append("in", [Record(None, b"no json", 0)], 0)
+    world.produce("in", rows(0, 20))
+    world.until(lambda: kept(world, tmp_path / "files") == list(range(20)))
+    assert world.host.drain(30.0)
+    assert world.topics.progress("keep", ["in"]) == world.topics.end_offsets(["in"])
+    assert [stored.record.value for stored in world.stored("in.dead")] == [b"no json"]
 
 
 def count_job(*, other: bool = False) -> None:
@@ -105,3 +116,31 @@ def test_a_job_without_state_goes_on_when_its_checkpoints_are_gone(
     world.settle()
     assert world.events == []
     assert counted(row["id"] for row in world.rows(f"{prefix}.out")) == counted(range(60))
+
+
+@pytest.mark.parametrize("where", ["world", pytest.param("kafka", marks=pytest.mark.kafka)])
+def test_inputs_that_take_turns_survive_a_lost_checkpoint_tail(
+    request: pytest.FixtureRequest, prefix: str, where: str
+) -> None:
+    world: World = request.getfixturevalue(where)
+    name, first, second = f"{prefix}-both", f"{prefix}.a", f"{prefix}.b"
+
+    def declare() -> None:
+        reads = [topic(given, schema="id long", partitions=2) for given in (first, second)]
+        target = topic(f"{prefix}.out", schema="id long", partitions=1)
+
+        @job(name=name, reads=reads, writes=target, trigger=INTERVAL, exactly_once=where == "kafka")
+        def both(a, b):
+            return b.union(a)
+
+    codes = world.run(declare)
+    for begin, given in ((0, first), (10, second), (20, first)):
+        world.produce(given, rows(begin, begin + 10))
+        world.settle()
+    assert world.host.drain(30.0)
+    assert lose_tail(world, name, 2) == 2
+    world.produce(second, rows(30, 40))
+    world.restart(codes)
+    world.settle()
+    assert world.events == []
+    assert counted(row["id"] for row in world.rows(f"{prefix}.out")) == counted(range(40))

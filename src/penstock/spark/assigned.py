@@ -101,6 +101,9 @@ class AssignedPlanner(TaskPlanner):
                 found[ours.pop(0)] = text
         return found
 
+    def offsets_in(self, stream: int, text: str) -> dict[int, int]:
+        return _partitions(text)
+
 
 def _topic(text: str) -> str:
     """The topic whose offsets these are, as Spark's own source writes them ({"topic": {"0": 5}}); empty for another

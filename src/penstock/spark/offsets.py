@@ -7,7 +7,7 @@ without a word. So each carries its topic and stream, and a stream refuses what 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -57,6 +57,13 @@ def batch_ends(checkpoint: Path, batch_id: int) -> list[str]:
     """
     lines = (checkpoint / "offsets" / str(batch_id)).read_text().splitlines()[2:]
     return [line for line in lines if line != "-"]
+
+
+def ends_of(streams: Sequence[StreamId], ends: Sequence[str]) -> dict[int, str]:
+    """Each stream's own offsets among those of a batch, by its place among the streams."""
+    numbers = {str(identity): number for number, identity in enumerate(streams)}
+    named = [(json.loads(text), text) for text in ends if text.startswith("{")]
+    return {numbers[held["stream"]]: text for held, text in named if held.get("stream") in numbers}
 
 
 def check_forward(stream: StreamId, start: Mapping[int, int], end: Mapping[int, int]) -> None:

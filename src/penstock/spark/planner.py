@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from penstock.core.balance.split import share_threads, split_ranges, take_ranges
@@ -25,7 +25,7 @@ from penstock.model.jobs import JobSpec
 from penstock.model.records import BatchCommit, CommittedBatch, OffsetRange, Record
 from penstock.spark.bus import Bus, Reading, read_dead_letters, renumbered
 from penstock.spark.hub import run_name, stream_name
-from penstock.spark.offsets import StreamId, check_forward, dump_offsets, load_offsets
+from penstock.spark.offsets import StreamId, check_forward, dump_offsets, ends_of, load_offsets
 
 FACTS_KEPT = 64
 
@@ -117,6 +117,9 @@ class TaskPlanner:
         self._planned: dict[int, dict[TopicPartition, tuple[int, int]]] = {}
         self._facts: OrderedDict[str, BatchFacts] = OrderedDict()
         self._written: OrderedDict[int, _Written] = OrderedDict()
+        self._late_letters = 0
+        """Dead letters of a sink without a commit of ours, which come after their batch: the next one that is looked at
+        counts them."""
         self._final: dict[str, dict[int, int]] = {}
 
     def _begun(self) -> dict[TopicPartition, int]:
@@ -251,15 +254,42 @@ class TaskPlanner:
         return max(1, share_threads(counts, self.threads)[stream])
 
     def commit_read(self, stream: int, end: str, dead_letters: str) -> None:
-        """A sink without a commit of ours: progress follows the batch, one batch behind."""
+        """A sink without a commit of ours: progress follows the batch, one batch behind until `settle`."""
         if self.layout.hooked:
             return
-        identity = self.layout.streams[stream]
-        offsets = {TopicPartition(identity.topic, p): at for p, at in load_offsets(identity, end).items()}
         with self._lock:
-            for place, letter in self._letters(dead_letters, self._planned_ranges()):
-                self._bus.topics.append(place.topic, [letter], place.partition)
-        self._bus.topics.commit_progress(self.layout.job.name, offsets)
+            self._append_letters(dead_letters, self._planned_ranges())
+        self._bus.topics.commit_progress(self.layout.job.name, self._places(stream, end))
+
+    def settle(self, ends: Sequence[str], dead_letters: str) -> None:
+        """What `commit_read` would say after the last batch: where it ends in Spark's checkpoint, and its dead letters."""
+        if self.layout.hooked:
+            return
+        done: dict[TopicPartition, int] = {}
+        for stream, text in self.stream_ends(ends).items():
+            done |= self._places(stream, text)
+        with self._lock:
+            self._append_letters(dead_letters, {p: (self._initial.get(p, 0), at) for p, at in done.items()})
+        if done:
+            self._bus.topics.commit_progress(self.layout.job.name, done)
+
+    def stream_ends(self, ends: Sequence[str]) -> dict[int, str]:
+        """Each stream's own among the offsets of a batch; other sources have some too."""
+        return ends_of(self.layout.streams, ends)
+
+    def offsets_in(self, stream: int, text: str) -> dict[int, int]:
+        """Offsets per partition, as the checkpoint holds them for a stream."""
+        return load_offsets(self.layout.streams[stream], text)
+
+    def _places(self, stream: int, text: str) -> dict[TopicPartition, int]:
+        topic = self.layout.streams[stream].topic
+        return {TopicPartition(topic, p): at for p, at in self.offsets_in(stream, text).items()}
+
+    def _append_letters(self, text: str, ranges: Mapping[TopicPartition, tuple[int, int]]) -> None:
+        letters = self._letters(text, ranges)
+        for place, letter in letters:
+            self._bus.topics.append(place.topic, [letter], place.partition)
+        self._late_letters += len(letters)
 
     def _planned_ranges(self) -> dict[TopicPartition, tuple[int, int]]:
         return {place: part for ranges in self._planned.values() for place, part in ranges.items()}
@@ -342,6 +372,7 @@ class TaskPlanner:
         with self._lock:
             found = [self._facts[end] for end in ends if end in self._facts]
             written = self._written.pop(batch_id, _Written({}, 0.0, 0))
+            late, self._late_letters = self._late_letters, 0
             return BatchFacts(
                 threads=found[0].threads if found else self.threads,
                 limit=found[0].limit if found else None,
@@ -349,7 +380,7 @@ class TaskPlanner:
                 bytes_in=sum(facts.bytes_in for facts in found),
                 records_out=written.records_out,
                 bytes_out=written.bytes_out,
-                dead_letters=written.dead_letters,
+                dead_letters=written.dead_letters + late,
             )
 
     def positions(self) -> dict[TopicPartition, int]:

@@ -33,7 +33,7 @@ from penstock.spark.frames import (
     reject_to,
 )
 from penstock.spark.hub import PlannerHub
-from penstock.spark.offsets import newest_batch
+from penstock.spark.offsets import batch_ends, newest_batch
 from penstock.spark.planner import Drained, TaskPlanner
 from penstock.spark.session import jvm
 
@@ -230,6 +230,10 @@ class Task:
         """Nothing more is asked of its planner, a commit in flight ends, and only then its bus is closed."""
         self._place.hub.forget(self.run)
         self.planner.wait_for_commit()
+        if self._query is not None and not self.planner.layout.hooked:
+            with suppress(Exception):  # as the JVM or the topics are gone: then progress stays a batch behind
+                ends = batch_ends(self._place.checkpoint, self._committed())
+                self.planner.settle(ends, self._dead_letters().drain(self.run))
         with suppress(Exception):
             self._bus.close(self.id, self.planner.layout.fence)
         with suppress(Exception):  # the JVM may be gone already

@@ -13,15 +13,12 @@ from typing import Any
 import pytest
 
 from penstock.adapters.log import EmbeddedLog
-from penstock.model.errors import ConflictError
 from penstock.model.ids import Fence, TaskId, TopicPartition
 from penstock.model.jobs import Input, JobOptions, JobSpec, Output
-from penstock.model.records import BatchCommit, CommittedBatch, Record
-from penstock.spark.assigned import AssignedPlanner
-from penstock.spark.bus import Committed, LogBus, renumbered
+from penstock.model.records import CommittedBatch, Record
+from penstock.spark.bus import LogBus
 from penstock.spark.offsets import StreamId, load_offsets
 from penstock.spark.planner import Drained, TaskLayout, TaskPlanner, TaskStart
-from penstock.spark.transactions import is_known
 
 TASK, FENCE = TaskId("copy", 0), Fence(1, 1)
 PLACES = (TopicPartition("in", 0), TopicPartition("in", 1))
@@ -243,134 +240,3 @@ def test_a_lost_checkpoint_tail_is_planned_as_it_was_committed(log: EmbeddedLog)
     for number in range(2):
         assert batch(again, number, starts[number]) == starts[number + 1]
     assert ends(again, again.latest_offset(0, starts[2])) == [10, 10]
-
-
-# -- inputs that take turns, and a checkpoint that lost its tail ---------------------------------------------------
-
-A, B = TopicPartition("a", 0), TopicPartition("b", 0)
-
-
-class Newest(LogBus):
-    """Keeps its newest batch only and knows a replay by where it ends, as Kafka's transactions do."""
-
-    keeps_batches = False
-
-    def __init__(self, log: EmbeddedLog, newest: CommittedBatch | None = None) -> None:
-        super().__init__(log)
-        self.newest = newest
-
-    def open(self, *_: Any, **__: Any) -> CommittedBatch | None:
-        return self.newest
-
-    def committed(self, task: TaskId, batch_id: int) -> CommittedBatch | None:
-        return self.newest if self.newest is not None and self.newest.batch_id == batch_id else None
-
-    def commit(self, commit: BatchCommit, messages: Sequence[str], outputs: Sequence[str]) -> Committed:
-        if self.newest is not None and is_known(self.newest, commit):
-            self.newest = renumbered(self.newest, commit)
-            return Committed(True, {}, 0.0)
-        self.newest = CommittedBatch(commit.producer, commit.fence, commit.batch_id, commit.start, commit.end)
-        return Committed(False, {}, 0.0)
-
-
-def two_inputs(bus: LogBus, epoch: int, next_batch: int) -> TaskPlanner:
-    """A run of a task that reads `a` and `b`."""
-    job = JobSpec(
-        name="copy",
-        inputs=(Input(topic="a", view="a"), Input(topic="b", view="b")),
-        outputs=(Output(topic="out"),),
-    )
-    streams = (StreamId("copy", "a", 0), StreamId("copy", "b", 1))
-    dead = {"a": "a.dead", "b": "b.dead"}
-    layout = TaskLayout(job, TASK, Fence(1, epoch), streams, (A, B), ("out",), dead)
-    newest = bus.open(TASK, layout.fence)
-    start = TaskStart({A: 0, B: 0}, newest, next_batch=next_batch)
-    return TaskPlanner(layout, bus, start, lambda threads: None)
-
-
-def round_of(made: TaskPlanner, batch_id: int, starts: list[str], *, empty: bool = False) -> list[str]:
-    """One batch over both inputs; Spark plans only those that move, and no batch when none does, but an `empty` one."""
-    found = [made.latest_offset(stream, start) for stream, start in enumerate(starts)]
-    for stream, (start, end) in enumerate(zip(starts, found, strict=True)):
-        if end != start:
-            made.plan(stream, start, end)
-    if found != starts or empty:
-        made.commit_write(batch_id, [], "")
-    return found
-
-
-@pytest.fixture
-def turns(log: EmbeddedLog) -> EmbeddedLog:
-    log.create("a", 1)
-    log.create("b", 1)
-    return log
-
-
-@pytest.mark.parametrize("lost", [1, 2, 3])
-@pytest.mark.parametrize("kind", [LogBus, Newest])
-def test_inputs_that_take_turns_go_on_after_a_lost_tail(
-    turns: EmbeddedLog, kind: Callable[[EmbeddedLog], LogBus], lost: int
-) -> None:
-    bus = kind(turns)
-    first = two_inputs(bus, 1, 0)
-    stands = [[first.initial_offset(0), first.initial_offset(1)]]
-    for number, topic in enumerate(["a", "b", "a"]):
-        turns.append(topic, [Record(None, b"x", 0)] * 5, 0)
-        stands.append(round_of(first, number, stands[-1]))
-    turns.append("a", [Record(None, b"x", 0)] * 7, 0)
-    turns.append("b", [Record(None, b"x", 0)] * 7, 0)
-    again, at_batch = two_inputs(bus, 2, 3 - lost), 3 - lost
-    here = stands[at_batch]
-    while here != stands[-1]:  # the sink knows all of this: whatever else came is not mixed into it
-        here = round_of(again, at_batch, here)
-        assert here in stands
-        at_batch += 1
-    assert at_batch <= 3
-    round_of(again, at_batch, here)
-    assert again.positions() == {A: 17, B: 12}
-
-
-@pytest.mark.parametrize("kind", [LogBus, Newest])
-def test_a_batch_without_records_that_was_lost_comes_again_first(
-    turns: EmbeddedLog, kind: Callable[[EmbeddedLog], LogBus]
-) -> None:
-    bus = kind(turns)
-    first = two_inputs(bus, 1, 0)
-    start = [first.initial_offset(0), first.initial_offset(1)]
-    turns.append("a", [Record(None, b"x", 0)] * 5, 0)
-    end = round_of(first, 0, start)
-    assert round_of(first, 1, end, empty=True) == end
-    turns.append("b", [Record(None, b"x", 0)] * 5, 0)
-    again = two_inputs(bus, 2, 0)
-    assert round_of(again, 0, start) == end
-    assert round_of(again, 1, end, empty=True) == end
-    round_of(again, 2, end)
-    assert again.positions() == {A: 5, B: 5}
-
-
-def test_a_job_whose_checkpoint_is_of_another_place_is_refused(turns: EmbeddedLog) -> None:
-    bus = LogBus(turns)
-    first = two_inputs(bus, 1, 0)
-    turns.append("a", [Record(None, b"x", 0)] * 5, 0)
-    end = round_of(first, 0, [first.initial_offset(0), first.initial_offset(1)])
-    with pytest.raises(ConflictError, match="penstock reset copy"):
-        two_inputs(bus, 2, 0).latest_offset(0, end[0])
-
-
-# -- Spark's own source ---------------------------------------------------------------------------------------------
-
-
-def test_lines_of_spark_are_told_apart_by_their_topic(turns: EmbeddedLog, tmp_path: Path) -> None:
-    made = two_inputs(LogBus(turns), 1, 0)
-    start = TaskStart({A: 0, B: 0}, None)
-    follower = AssignedPlanner(made.layout, LogBus(turns), start, lambda threads: None, tmp_path)
-    offsets = tmp_path / "offsets"
-    offsets.mkdir()
-    (offsets / "0").write_text('v1\n{}\n12\n-\n{"logOffset":3}\n{"a":{"0":5}}')
-    follower.commit_write(0, [], "")
-    assert follower.positions() == {A: 5, B: 0}
-    (offsets / "1").write_text('v1\n{}\n13\n{"b":{"0":7}}\n{"logOffset":4}\n{"a":{"0":5}}')
-    follower.commit_write(1, [], "")
-    assert follower.positions() == {A: 5, B: 7}
-    held = turns.committed(str(TASK), 1)
-    assert held is not None and (held.start, held.end) == ({A: 5, B: 0}, {A: 5, B: 7})

@@ -184,7 +184,7 @@ class Planner:
     """A planner in the middle of a commit."""
 
     def __init__(self) -> None:
-        self.layout = SimpleNamespace(task=TaskId("copy", 0), run="copy-0@1.1", fence=None)
+        self.layout = SimpleNamespace(task=TaskId("copy", 0), run="copy-0@1.1", fence=None, hooked=True)
         self.error: BaseException | None = None
         self.frozen = False
         self.committed = threading.Event()
