@@ -118,6 +118,7 @@ class Host:
                 ended, until = self._ended(), self._until(job)
             task = make_task(job, slot, self.hub, self._checkpoints, until)
             if slot.ending and not frozen:
+                task.close()
                 return
             with self._lock:
                 self._keep(task.planner)
