@@ -1,7 +1,7 @@
 """Whether a record's value has the fields that its topic declares.
 
 Spark reads a field that it does not know as nothing, and a column that is not there as null: a misspelt name would be
-lost without a word. What is no JSON object at all is left alone: it becomes a dead letter, which is seen.
+lost without a word. What is no JSON object at all would become a dead letter.
 """
 
 from __future__ import annotations
@@ -19,15 +19,21 @@ UNCHECKED = "--unchecked"
 
 
 def check_fields(value: str, topic: TopicSpec, place: str = "") -> None:
-    """A SpecError for the first field of a JSON value that is no column of its topic."""
+    """A SpecError for a value that is no JSON object, or for its first field that is no column of its topic."""
     if topic.codec != "json":
         return
     try:
         held: object = json.loads(value)
     except ValueError:
-        return
+        held = None
     if not isinstance(held, dict):
-        return
+        raise SpecError(
+            "value",
+            value,
+            f"is no JSON object with the columns of topic {topic.name!r}",
+            f"write it as JSON; {UNCHECKED} sends it as it is, to become a dead letter",
+            place,
+        )
     columns = [column.name for column in parse_columns("schema", topic.columns)]
     for field in cast("dict[str, object]", held):
         if field not in columns:

@@ -196,7 +196,7 @@ def counting(command: Any, services: Any) -> Any:
         "def count(rows):\n    return rows\n"
     )
     command("topic", "create", "words")
-    command("topic", "produce", "words", "a", "b", "c")
+    command("topic", "produce", "words", *[f'{{"word": "{letter}"}}' for letter in "abc"])
     topics = services.topics(services.folder, None)
     topics.commit_progress("count", {TopicPartition("words", 0): 2})
     yield topics

@@ -289,10 +289,18 @@ def test_a_field_that_is_no_column_is_refused_unless_told(
     command: Any, services: Any, words: tuple[str, ...]
 ) -> None:
     (services.folder / "pipeline.py").write_text(PIPELINE)
-    (services.folder / "values.txt").write_text('{"line": "a"}\nno object\n{"lin": "a"}\n')
+    (services.folder / "values.txt").write_text('{"line": "a"}\n{"lin": "a"}\n')
     command("topic", "create", "lines")
     refused = command(*words)
     assert refused.code == 2 and "field = 'lin' is no column of topic 'lines' (line)" in refused.err
     assert "the nearest is 'line'; --unchecked" in refused.err
     assert command("topic", "tail", "lines").out == ""
     assert command(*words, "--unchecked").code == 0 and command("topic", "tail", "lines").out
+
+
+def test_a_value_that_is_no_object_is_refused_unless_told(command: Any, services: Any) -> None:
+    (services.folder / "pipeline.py").write_text(PIPELINE)
+    command("topic", "create", "lines")
+    refused = command("topic", "produce", "lines", "plain words")
+    assert refused.code == 2 and "is no JSON object with the columns of topic 'lines'" in refused.err
+    assert command("topic", "produce", "lines", "plain words", "--unchecked").code == 0

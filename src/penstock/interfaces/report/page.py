@@ -85,7 +85,7 @@ def _cards(history: RunHistory) -> list[tuple[str, str]]:
     peak = max((s.rss_bytes for s in history.statuses), default=0)
     most = max((sum(j.threads for j in s.jobs) for s in history.statuses), default=0)
     return [
-        ("length of the run", format_moment(end_seconds(history)) + " min"),
+        ("length of the run", format_seconds(end_seconds(history))),
         ("strategy", history.header.strategy),
         ("decisions that changed something", str(sum(1 for d in history.decisions if d.actions))),
         ("largest lag", format_seconds(max(lags)) if lags else "-"),
