@@ -41,11 +41,16 @@ def test_sleeping_work_is_useful_time_and_shared_by_threads(world: World) -> Non
     for _ in range(4):
         world.produce("in", [{"id": i} for i in range(80)])
         world.settle()
+    assert any(sample.records_in["in"] >= 40 for sample in world.samples)
     for sample in working(world.samples):
         (stage,) = sample.stages
         slept = 0.01 * sample.records_in["in"]
         assert slept <= stage.useful_seconds <= 4 * sample.stage_seconds + 0.01
-        assert stage.spark_tasks == 4 and stage.ceiling is None and len(stage.instances) == 4
+        assert stage.ceiling is None and len(stage.instances) == stage.spark_tasks
+        if (
+            sample.records_in["in"] >= 40
+        ):  # on a busy machine admission may leave one record for a batch of its own
+            assert stage.spark_tasks == 4
         assert stage.longest_seconds >= stage.useful_seconds / 4
         assert sum(row.records_in for row in stage.instances) == stage.records_in == sample.records_in["in"]
         assert stage.python_seconds >= slept / 4
