@@ -45,7 +45,8 @@ def test_sleeping_work_is_useful_time_and_shared_by_threads(world: World) -> Non
     for sample in working(world.samples):
         (stage,) = sample.stages
         slept = 0.01 * sample.records_in["in"]
-        assert slept <= stage.useful_seconds <= 4 * sample.stage_seconds + 0.01
+        # Each task's times and the stage's own are told in whole milliseconds, by different clocks.
+        assert slept - 0.01 <= stage.useful_seconds <= 4 * sample.stage_seconds + 0.05
         assert stage.ceiling is None and len(stage.instances) == stage.spark_tasks
         if (
             sample.records_in["in"] >= 40
