@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from penstock import job, topic
+from penstock.spark.starting import prepare_topics
 from worlds import INTERVAL, World
 
 pytestmark = pytest.mark.spark
@@ -78,7 +79,7 @@ def test_who_comes_after_all_others_have_gone_sees_what_came_since(world: World)
 
     codes = world.declare(declare)
     for start, end in ((0, 5), (5, 9)):
-        world.host.prepare_topics(codes[0], world.bus)
+        prepare_topics(codes[0], world.bus)
         world.produce("first", numbered(start, end))
         world.host.add(codes[0], world.bus, available_now=True)
         finish(world)

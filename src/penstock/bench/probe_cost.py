@@ -66,11 +66,12 @@ def rows_of(ours: Sequence[float], peers: Sequence[float], progress: Progress) -
 def measure(work: Path, given: Mapping[str, Any], progress: Progress) -> dict[str, Any]:
     """The child's side: [with the probe, ms] of every batch, and CPU time of all processes beside each."""
     from penstock.bench.container import TrialContainer, TrialSettings, wait_until
+    from penstock.spark.starting import prepare_topics
     from penstock.spark.trials.plain import read_progress
 
     progress("starting Spark")
     trial = TrialContainer(work, TrialSettings(slots=THREADS, durable=False))
-    trial.host.prepare_topics(trial.declare(lambda: _declare("none", 1, 1))[0], trial.bus)
+    prepare_topics(trial.declare(lambda: _declare("none", 1, 1))[0], trial.bus)
     seconds = given["seconds"] + WARM_UP_SECONDS
     progress("finding how many records take 200 ms")
     records = 4_000

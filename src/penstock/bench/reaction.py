@@ -110,11 +110,12 @@ def measure(work: Path, given: Mapping[str, Any], progress: Progress) -> dict[st
 
 def _threads(work: Path, given: Mapping[str, Any], progress: Progress) -> dict[str, list[float]]:
     from penstock.bench.container import TrialContainer, TrialSettings
+    from penstock.spark.starting import prepare_topics
 
     progress("starting Spark")
     trial = TrialContainer(work, TrialSettings(slots=8, durable=False))
     code = trial.declare(_declare)[0]
-    trial.host.prepare_topics(code, trial.bus)
+    prepare_topics(code, trial.bus)
     trial.fill("in", RECORDS * 12, b"x" * 60)
     trial.host.add(code, trial.bus)
     decided, samples = _change(trial, given["changes"], progress)

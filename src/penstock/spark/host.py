@@ -85,7 +85,7 @@ class Host:
             raise EnvironmentProblem(why)
         name, count = code.spec.name, code.spec.options.tasks
         bus = bus.prepare(self._session, code.spec)
-        self.prepare_topics(code, bus)
+        prepare_topics(code, bus)
         session = self._session.newSession()
         session.conf.set("spark.sql.shuffle.partitions", str(code.spec.options.state_partitions))
         shares = share_evenly(code.spec.options.threads if threads is None else threads, count)
@@ -105,10 +105,6 @@ class Host:
             self._jobs[name] = job
         for slot in slots:
             self._start(job, slot)
-
-    def prepare_topics(self, code: JobCode, bus: Bus) -> None:
-        """Make the topics that it writes, reads, or sends what does not parse to."""
-        prepare_topics(code, bus)
 
     # -- tasks -----------------------------------------------------------------------------------------------------
 
